@@ -1,0 +1,76 @@
+# Everything runs in .venv, made here from Python 3.11 or newer. Install steps leave a stamp in
+# .venv and run again only after pyproject.toml or constraints.txt changed.
+
+# The first of these that runs and is new enough. Override with: make PYTHON=/path/to/python ...
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
+	command -v "$$p" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+# Settings of the caller's shell that would reach into the environment or strip assertions.
+unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PIP_USER PIP_TARGET PIP_PREFIX
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format thorough bench docs clean distclean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed-demo ## Install the package and explain a few units of a small example
+	$(BIN)/optexp demo
+
+test: lint ## Run every check: ruff, pyright, pytest
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-test ## Run ruff and pyright
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+
+format: $(VENV)/.installed-test ## Sort imports, apply safe fixes and reformat
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+thorough: $(VENV)/.installed-test ## Run pytest with 50 times the examples, and the slow tests
+	$(BIN)/python -m pytest --thorough
+
+bench: $(VENV)/.installed-bench ## Run the benchmarks
+	$(BIN)/optexp bench
+
+docs: $(VENV)/.installed-docs ## Build the documentation into site/, failing on broken links
+	$(BIN)/zensical build --clean --strict
+
+clean: ## Remove what the tools wrote; keeps .venv and runs/
+	rm -rf build dist site .cache .hypothesis .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean ## Remove .venv as well
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	@"$(or $(PYTHON),false)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed; tried $(or $(PYTHON),python3.11 python3 python3.12 python3.13)." >&2; \
+	  echo "Install it, or run: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
+	  exit 1; }
+	"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# Order-only on the interpreter: a new .venv has no stamps, so it needs no timestamp.
+INPUTS := pyproject.toml constraints.txt | $(BIN)/python
+
+$(VENV)/.installed-demo: $(INPUTS)
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(INPUTS)
+	$(PIP) -e ".[test,torch]"
+	@touch $@
+
+$(VENV)/.installed-bench: $(INPUTS)
+	$(PIP) -e ".[bench,report,torch]"
+	@touch $@
+
+$(VENV)/.installed-docs: $(INPUTS)
+	$(PIP) -e ".[docs]"
+	@touch $@

@@ -1,0 +1,40 @@
+"""Helpers that several test files share."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import jaxtyping
+from beartype import BeartypeConf, FrozenDict, beartype
+from hypothesis import settings
+
+# The run-time type checker of the package's functions. jaxtyping applies it to methods one by one,
+# and beartype understands Self only when it decorates whole classes, so Self goes unchecked.
+typecheck = beartype(conf=BeartypeConf(hint_overrides=FrozenDict({Self: Any})))
+
+# How many times more examples the thorough profile draws than the quick one.
+THOROUGH_FACTOR = 50
+
+
+def thorough() -> bool:
+    """Whether this run was started with `pytest --thorough`."""
+    # conftest.py loads the profile in pytest_configure, before any test module is imported.
+    return settings.get_current_profile_name() == "thorough"
+
+
+def examples(n: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Draw `n` examples in a quick run, and 50 times as many in a thorough one.
+
+    Use it in place of `@settings(max_examples=n)`, which would fix the number for both.
+    """
+    return settings(max_examples=n * THOROUGH_FACTOR if thorough() else n)
+
+
+@contextmanager
+def as_users_run_it() -> Generator[None]:
+    """Without the type checks that tests put around every function, which users do not have."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
