@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Self
 
+import jax
 import jaxtyping
 from beartype import BeartypeConf, FrozenDict, beartype
 from hypothesis import settings
@@ -38,3 +39,14 @@ def as_users_run_it() -> Generator[None]:
         yield
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@contextmanager
+def x64_setting(on: bool) -> Generator[None]:
+    """JAX's process-wide setting, on or off, as users may have it."""
+    before = jax.config.values["jax_enable_x64"]
+    jax.config.update("jax_enable_x64", on)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)

@@ -1,0 +1,13 @@
+"""Padding to a few fixed sizes, so that XLA compiles a handful of programs and keeps them."""
+
+
+def round_up_to_power_of_two(size: int, smallest: int = 1) -> int:
+    """The next power of two, at least `smallest`."""
+    return max(smallest, 1 << max(size - 1, 0).bit_length())
+
+
+def round_up_in_eighths(size: int, smallest: int = 1) -> int:
+    """The next of eight sizes between powers of two: few shapes, and an eighth of waste at most."""
+    power = round_up_to_power_of_two(size, smallest)
+    step = max(power // 16, smallest)
+    return -(-max(size, 1) // step) * step
