@@ -1,0 +1,125 @@
+"""Arrays of tables and neurons on the device, each moved there once, when first asked for."""
+
+import weakref
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int64, Shaped, UInt32
+
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.shapes import round_up_in_eighths
+
+LANES = 32
+"""Signatures to a word of the packed membership matrix."""
+
+
+class DeviceTable:
+    """Device arrays of one table; get it with `device_table`.
+
+    Axes over signatures, patches and entries are padded to a few sizes, so that tables of about
+    the same size share compiled programs. Padding is harmless: padded patches have no locations.
+    """
+
+    def __init__(self, table: ConceptTable):
+        self._table = weakref.proxy(table)
+        self._lengths = table.signatures.lengths[table.patches.signature]
+        self.n_words = round_up_in_eighths(-(-len(table.signatures) // LANES), 4)
+        self.n_patches = round_up_in_eighths(len(table.patches), 64)
+        self.n_entries = round_up_in_eighths(int(self._lengths.sum()), 256)
+
+    @cached_property
+    def membership(self) -> UInt32[Array, "concepts words"]:
+        """Which signatures hold each concept, 32 to a word."""
+        signatures = self._table.signatures
+        words = np.zeros((self._table.n_concepts, self.n_words), np.uint32)
+        word, lane = np.divmod(signatures.owners, LANES)
+        bits = np.left_shift(np.uint32(1), lane.astype(np.uint32))
+        np.bitwise_or.at(words, (signatures.indices, word), bits)
+        return jnp.asarray(words)
+
+    @cached_property
+    def patch_signature(self) -> Int64[Array, " padded"]:
+        """The signature of each patch."""
+        return _as_int64(_pad(self._table.patches.signature, self.n_patches))
+
+    @cached_property
+    def patch_sample(self) -> Int64[Array, " padded"]:
+        """The sample of each patch, ascending."""
+        last = self._table.n_samples - 1
+        return _as_int64(_pad(self._table.patches.sample, self.n_patches, last))
+
+    @cached_property
+    def patch_is_unique(self) -> Bool[Array, " padded"]:
+        """Patches of the paper's unique elements (exactly one concept)."""
+        return jnp.asarray(_pad(self._lengths == 1, self.n_patches))
+
+    @cached_property
+    def patch_is_common(self) -> Bool[Array, " padded"]:
+        """Patches of the paper's common elements (several concepts)."""
+        return jnp.asarray(_pad(self._lengths > 1, self.n_patches))
+
+    @cached_property
+    def entry_patch(self) -> Int64[Array, " entries"]:
+        """The patch of each (patch, concept of its signature) entry, patch by patch.
+
+        Padded entries point past the last patch, where reads give nothing.
+        """
+        owners = np.repeat(np.arange(len(self._table.patches)), self._lengths)
+        return _as_int64(_pad(owners, self.n_entries, self.n_patches))
+
+    @cached_property
+    def entry_concept(self) -> Int64[Array, " entries"]:
+        """The concept of each such entry."""
+        signatures, patches = self._table.signatures, self._table.patches
+        starts = np.cumsum(self._lengths) - self._lengths
+        within = np.arange(self._lengths.sum()) - np.repeat(starts, self._lengths)
+        first = np.repeat(signatures.indptr[patches.signature], self._lengths)
+        return _as_int64(_pad(signatures.indices[first + within], self.n_entries))
+
+
+class DeviceNeuron:
+    """Device arrays of one neuron's counts; get it with `device_neuron`."""
+
+    def __init__(self, table: ConceptTable, neuron: NeuronCounts):
+        neuron.require_table(table)
+        device = device_table(table)
+        inside = neuron.patch_inside(table)
+        self.patch_inside: Int64[Array, " padded"] = _as_int64(_pad(inside, device.n_patches))
+        self.patch_outside: Int64[Array, " padded"] = _as_int64(
+            _pad(table.patches.size - inside, device.n_patches)
+        )
+        # Laid out like the words of `DeviceTable.membership`.
+        self.inside, self.outside = (
+            _as_int64(_pad(counts, device.n_words * LANES).reshape(-1, LANES))
+            for counts in (neuron.inside, neuron.outside)
+        )
+
+
+_tables: weakref.WeakKeyDictionary[ConceptTable, DeviceTable] = weakref.WeakKeyDictionary()
+_neurons: weakref.WeakKeyDictionary[NeuronCounts, DeviceNeuron] = weakref.WeakKeyDictionary()
+
+
+def device_table(table: ConceptTable) -> DeviceTable:
+    """The device side of a table; the same object for as long as the table lives."""
+    if table not in _tables:
+        _tables[table] = DeviceTable(table)
+    return _tables[table]
+
+
+def device_neuron(table: ConceptTable, neuron: NeuronCounts) -> DeviceNeuron:
+    """The device side of a neuron's counts; the same object for as long as the counts live."""
+    if neuron not in _neurons:
+        _neurons[neuron] = DeviceNeuron(table, neuron)
+    return _neurons[neuron]
+
+
+def _pad(array: Shaped[np.ndarray, " n"], size: int, value: int = 0) -> Shaped[np.ndarray, " size"]:
+    return np.pad(array, (0, size - len(array)), constant_values=value)
+
+
+def _as_int64(array: Shaped[np.ndarray, "..."]) -> Int64[Array, "..."]:
+    with jax.enable_x64(True):
+        return jnp.asarray(array, jnp.int64)
