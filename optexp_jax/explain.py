@@ -1,0 +1,45 @@
+"""The entry point: a table, a neuron and a method give an explanation."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.explanation import Explanation
+from optexp_jax.methods.base import AbstractMethod
+from optexp_jax.neuron import NeuronCounts, as_counts
+
+
+def explain(table: ConceptTable, neuron: Any, method: AbstractMethod) -> Explanation:
+    """Explain one neuron.
+
+    `neuron` is a boolean bitmap `[sample, *location]` of its active locations, or the
+    `NeuronCounts` that `table.count` makes of one.
+    """
+    _check(table, method)
+    return method.run(table, _firing(table, neuron))
+
+
+def explain_many(
+    table: ConceptTable, neurons: Iterable[Any], method: AbstractMethod
+) -> Iterator[Explanation]:
+    """Explain neurons one after another, in their order, each yielded when it is done."""
+    _check(table, method)
+    for neuron in neurons:
+        yield method.run(table, _firing(table, neuron))
+
+
+def _check(table: object, method: object) -> None:
+    if not isinstance(table, ConceptTable):
+        raise TypeError(f"table must be a ConceptTable; got {type(table).__name__}.")
+    if not isinstance(method, AbstractMethod):
+        raise TypeError(f"method must be a method such as NetDissect(); got {method!r}.")
+
+
+def _firing(table: ConceptTable, neuron: Any) -> NeuronCounts:
+    counts = as_counts(table, neuron)
+    if counts.size == 0:
+        raise ValueError(
+            "The neuron never fires: none of its locations is active, so no formula can overlap "
+            "it. Lower its threshold, or leave this unit out."
+        )
+    return counts

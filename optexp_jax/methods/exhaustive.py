@@ -1,0 +1,61 @@
+"""The oracle as a method: tries every formula. For small inputs, and for checking the others."""
+
+import time
+
+import equinox as eqx
+import numpy as np
+
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
+from optexp_jax.methods.base import AbstractMethod, check_length
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
+from optexp_jax.oracle import best_formula, count_formulas
+from optexp_jax.scores import Score
+
+OVERHEAD = 100
+
+
+class Exhaustive(AbstractMethod):
+    """Every formula of at most `length` concepts, one by one.
+
+    `max_work` limits formulas times signatures; an input past it is refused before any work.
+    However few the signatures, a formula costs as much as `OVERHEAD` of them.
+    """
+
+    length: int = 3
+    operators: tuple[Operator, ...] = eqx.field(
+        default=DEFAULT_OPERATORS, converter=check_operators, kw_only=True
+    )
+    max_work: int = eqx.field(default=10**10, kw_only=True)
+
+    def __check_init__(self) -> None:
+        check_length(self.length)
+
+    def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
+        n_formulas = count_formulas(table.n_concepts, self.length, len(self.operators))
+        if n_formulas * max(len(table.signatures), OVERHEAD) > self.max_work:
+            raise ValueError(
+                f"Trying every formula of at most {self.length} of {table.n_concepts} concepts "
+                f"means {n_formulas} formulas over {len(table.signatures)} signatures; that is "
+                f"past max_work={self.max_work}. Use Optimal, shorter formulas or fewer concepts."
+            )
+        start = time.perf_counter()
+        found = best_formula(
+            np.stack([table.signatures.membership(k) for k in range(table.n_concepts)]),
+            neuron.inside,
+            neuron.outside,
+            table.names,
+            self.length,
+            self.operators,
+        )
+        score = Score(found.intersection, neuron.size + found.extras)
+        seconds = time.perf_counter() - start
+        return Explanation(
+            formula=found.formula,
+            intersection=score.intersection,
+            union=score.union,
+            upper_bound=score.iou,
+            status=Status.OPTIMAL,
+            stats=SearchStats(visited=found.tried, seconds=Seconds(total=seconds, exact=seconds)),
+        )

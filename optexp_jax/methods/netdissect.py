@@ -1,0 +1,34 @@
+"""Network Dissection: the single concept that overlaps the neuron best."""
+
+import time
+
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
+from optexp_jax.formula import Formula
+from optexp_jax.methods.base import AbstractMethod
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.scores import Score, highest_rows
+
+
+class NetDissect(AbstractMethod):
+    """The best single concept, proved best among single concepts, which is all it looks at."""
+
+    def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
+        start = time.perf_counter()
+        incidence = table.signatures.incidence
+        inside, outside = incidence.T @ neuron.inside, incidence.T @ neuron.outside
+        rows = highest_rows(inside, neuron.size + outside)
+        best = min(rows, key=lambda k: table.names[k])
+        score = Score(int(inside[best]), neuron.size + int(outside[best]))
+        seconds = time.perf_counter() - start
+        found = score.intersection > 0
+        return Explanation(
+            formula=Formula.concept(table.names[best]) if found else None,
+            intersection=score.intersection,
+            union=score.union if found else neuron.size,
+            upper_bound=score.iou,
+            status=Status.OPTIMAL,
+            stats=SearchStats(
+                visited=table.n_concepts, seconds=Seconds(total=seconds, exact=seconds)
+            ),
+        )
