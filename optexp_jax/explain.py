@@ -6,23 +6,34 @@ from typing import Any
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod
+from optexp_jax.methods.optimal import Optimal
 from optexp_jax.neuron import NeuronCounts, as_counts
 
 
-def explain(table: ConceptTable, neuron: Any, method: AbstractMethod) -> Explanation:
-    """Explain one neuron.
+def explain(
+    table: ConceptTable, neuron: Any, method: AbstractMethod | None = None, *, resume: object = None
+) -> Explanation:
+    """Explain one neuron; by default with `Optimal()`.
 
     `neuron` is a boolean bitmap `[sample, *location]` of its active locations, or the
-    `NeuronCounts` that `table.count` makes of one.
+    `NeuronCounts` that `table.count` makes of one. `resume` takes the `state` of an explanation
+    whose search was stopped early, and goes on with it.
     """
+    method = Optimal() if method is None else method
     _check(table, method)
-    return method.run(table, _firing(table, neuron))
+    counts = _firing(table, neuron)
+    if resume is None:
+        return method.run(table, counts)
+    if not isinstance(method, Optimal):
+        raise TypeError(f"Only Optimal searches can be resumed; got {method!r}.")
+    return method.resume(table, counts, resume)
 
 
 def explain_many(
-    table: ConceptTable, neurons: Iterable[Any], method: AbstractMethod
+    table: ConceptTable, neurons: Iterable[Any], method: AbstractMethod | None = None
 ) -> Iterator[Explanation]:
     """Explain neurons one after another, in their order, each yielded when it is done."""
+    method = Optimal() if method is None else method
     _check(table, method)
     for neuron in neurons:
         yield method.run(table, _firing(table, neuron))

@@ -3,6 +3,7 @@
 import enum
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from optexp_jax.formula import Formula
 from optexp_jax.scores import Score
@@ -46,7 +47,26 @@ class SearchStats:
     """Nodes taken in a batch that a search one node at a time would not have looked at."""
     compilations: int = 0
     """Programs that JAX had to compile on the way."""
+    bounds: str | None = None
+    """The family of bounds that a best-first search used."""
+    stopped_by: str | None = None
+    """Which limit ended a search before its proof: "time limit", "gap" or "frontier full"."""
     seconds: Seconds = field(default_factory=Seconds)
+
+
+@dataclass(frozen=True)
+class RunnerUp:
+    """A formula after the best one, for another set of locations."""
+
+    formula: Formula
+    intersection: int
+    union: int
+    equivalents: tuple[Formula, ...] = ()
+    """Other formulas of the same length for the same locations, 20 at most."""
+
+    @property
+    def iou(self) -> float:
+        return Score(self.intersection, self.union).iou
 
 
 @dataclass(frozen=True)
@@ -63,6 +83,17 @@ class Explanation:
     """No formula that the method may use has a higher IoU than this."""
     status: Status
     stats: SearchStats = field(default_factory=SearchStats)
+    equivalents: tuple[Formula, ...] = ()
+    """Other formulas of the same length for the same locations, when runners-up were asked for."""
+    runners_up: tuple[RunnerUp, ...] = ()
+    """The next best formulas, best first, when they were asked for."""
+    limit_hit: bool = False
+    """Whether there are more formulas within the wanted share of the best than could be kept."""
+    state: object | None = field(default=None, compare=False, repr=False)
+    """A search that was stopped, for `explain(..., resume=...)`. It lives in this process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "state": None}
 
     @property
     def score(self) -> Score:

@@ -286,8 +286,7 @@ class ConceptTable:
         )
         return (
             f"ConceptTable({self.n_concepts} concepts, {where}, {total} locations, "
-            f"{len(self.signatures)} signatures, {self.compression:.3g} times fewer bytes than dense "
-            "bits; "
+            f"{len(self.signatures)} signatures, compression {self.compression:.3g}; "
             f"locations with 0 / 1 / several concepts: "
             f"{' / '.join(f'{share:.1%}' for share in shares)})"
         )

@@ -17,7 +17,7 @@ class AbstractMethod(eqx.Module):
         """Explain a neuron of the table that has at least one active location."""
 
 
-def check_length(length: object) -> None:
-    """Refuse formula lengths that are not whole numbers from 1."""
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-        raise ValueError(f"length must be a whole number, at least 1; got {length!r}.")
+def check_count(value: object, what: str) -> None:
+    """Refuse settings that are not whole numbers from 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{what} must be a whole number, at least 1; got {value!r}.")

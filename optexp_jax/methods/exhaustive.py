@@ -7,7 +7,7 @@ import numpy as np
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
-from optexp_jax.methods.base import AbstractMethod, check_length
+from optexp_jax.methods.base import AbstractMethod, check_count
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.oracle import best_formula, count_formulas
@@ -30,7 +30,7 @@ class Exhaustive(AbstractMethod):
     max_work: int = eqx.field(default=10**10, kw_only=True)
 
     def __check_init__(self) -> None:
-        check_length(self.length)
+        check_count(self.length, "length")
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         n_formulas = count_formulas(table.n_concepts, self.length, len(self.operators))

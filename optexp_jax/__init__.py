@@ -1,0 +1,67 @@
+"""Provably optimal compositional explanations of neurons, in JAX."""
+
+from importlib.metadata import version as _version
+
+from optexp_jax.bounds import (
+    Bounds,
+    ImprovementVectors,
+    InadmissibleBoundError,
+    LabelVectors,
+    PaperBounds,
+    PublishedVectors,
+    TightBounds,
+)
+from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
+from optexp_jax.explain import explain, explain_many
+from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Seconds, Status
+from optexp_jax.formula import Formula
+from optexp_jax.formula_batch import FormulaBatch
+from optexp_jax.guides import AbstractGuide, MMESHGuide, QuantityGuide
+from optexp_jax.methods import AbstractMethod, Beam, Exhaustive, NetDissect, Optimal
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.operators import AND, AND_NOT, DEFAULT_OPERATORS, OR, Operator
+from optexp_jax.scores import BatchScores, Score, iou, iou_many
+
+__version__ = _version("optexp-jax")
+
+__all__ = [
+    "AND",
+    "AND_NOT",
+    "DEFAULT_OPERATORS",
+    "OR",
+    "AbstractGuide",
+    "AbstractMethod",
+    "BatchScores",
+    "Beam",
+    "Bounds",
+    "Concept",
+    "ConceptTable",
+    "Exhaustive",
+    "Explanation",
+    "Formula",
+    "FormulaBatch",
+    "ImprovementVectors",
+    "InadmissibleBoundError",
+    "LabelLayer",
+    "LabelVectors",
+    "MMESHGuide",
+    "NetDissect",
+    "NeuronCounts",
+    "Operator",
+    "Optimal",
+    "PaperBounds",
+    "PublishedVectors",
+    "QuantityGuide",
+    "RunnerUp",
+    "Score",
+    "SearchStats",
+    "Seconds",
+    "Status",
+    "TableBuilder",
+    "TableFileError",
+    "TightBounds",
+    "explain",
+    "explain_many",
+    "iou",
+    "iou_many",
+]

@@ -1,0 +1,188 @@
+"""Estimates of whole batches of chains, from what is known of their concepts and prefixes.
+
+A label's bounds are rebuilt from its chain whenever they are needed, so queued nodes hold no
+quantities: a node is a few small integers.
+"""
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int32, PyTree
+
+from optexp_jax.bounds.label import LabelBounds, OperatorBits, distribute, join
+from optexp_jax.bounds.path import Estimates, estimate_paths
+from optexp_jax.bounds.vectors import ImprovementVectors
+from optexp_jax.operators import Operator, operator_bits
+from optexp_jax.quantities import NeuronQuantities, Quantities
+from optexp_jax.tracing import note_trace
+
+UNKNOWN = -1
+
+
+class View(eqx.Module):
+    """A neuron and its concepts as one of the two computations sees them: per sample, or summed."""
+
+    concepts: Quantities
+    neuron: NeuronQuantities
+    known: Quantities
+    """Exact quantities of sub-labels found so far, `[slot, sample]`."""
+    disjoint: Bool[Array, "concepts concepts"]
+    prepared: PyTree[Array]
+    """What the Top/Bott vectors have prepared."""
+    vectors: ImprovementVectors
+    operators: tuple[Operator, ...] = eqx.field(static=True)
+
+
+def make_view(
+    vectors: ImprovementVectors,
+    concepts: Quantities,
+    neuron: NeuronQuantities,
+    known: Quantities,
+    disjoint: Bool[Array, "concepts concepts"],
+    *,
+    depth: int,
+    aggregated: bool,
+    operators: tuple[Operator, ...],
+) -> View:
+    """The view of one computation, from per-sample quantities of the concepts and the neuron.
+
+    It computes in the integers of `known`.
+    """
+    concepts, neuron, prepared = _prepare(
+        vectors, concepts, neuron, depth, aggregated, known.ic.dtype
+    )
+    return View(concepts, neuron, known, disjoint, prepared, vectors, operators)
+
+
+@partial(jax.jit, static_argnames=("depth", "aggregated", "dtype"))
+def _prepare(
+    vectors: ImprovementVectors,
+    concepts: Quantities,
+    neuron: NeuronQuantities,
+    depth: int,
+    aggregated: bool,
+    dtype: np.dtype[Any],
+) -> tuple[Quantities, NeuronQuantities, PyTree[Array]]:
+    note_trace("make_view")
+    if aggregated:
+        concepts, neuron = concepts.aggregate(), neuron.aggregate()
+    concepts, neuron = jax.tree.map(lambda part: part.astype(dtype), (concepts, neuron))
+    return concepts, neuron, vectors.prepare(concepts, depth)
+
+
+class Chains(eqx.Module):
+    """A batch of labels, padded with -1 on the right (see `FormulaBatch`)."""
+
+    concepts: Int32[Array, "rows length"]
+    operators: Int32[Array, "rows length"]
+    known_slot: Int32[Array, " rows"]
+    """Where the exact quantities of the row's longest known prefix are, or UNKNOWN."""
+    known_length: Int32[Array, " rows"]
+    """How many concepts that prefix has; 1 (the leaf) where nothing else is known."""
+
+    @property
+    def lengths(self) -> Int32[Array, " rows"]:
+        return (self.concepts >= 0).sum(1, dtype=jnp.int32)
+
+
+class KnownPairs(eqx.Module):
+    """For rows `(A OR B)∘c...`: slots of the exact quantities of `A∘c` and `B∘c`, or UNKNOWN."""
+
+    first: Int32[Array, " rows"]
+    second: Int32[Array, " rows"]
+
+
+def label_bounds(view: View, chains: Chains, pairs: KnownPairs | None = None) -> LabelBounds:
+    """Bounds of each label, step by step along its chain from the longest prefix known exactly.
+
+    With `pairs`, the first three concepts `(A OR B)∘c` are also bounded as `(A∘c) OR (B∘c)`.
+    """
+    leaf = view.concepts[chains.concepts[:, 0]]
+    known = view.known[jnp.maximum(chains.known_slot, 0)]
+    is_known = (chains.known_slot != UNKNOWN)[:, None]
+    bounds = LabelBounds.exact(jax.tree.map(partial(jnp.where, is_known), known, leaf))
+    apart = view.disjoint[chains.concepts[:, 0]]
+    for step in range(1, chains.concepts.shape[1]):
+        concept = jnp.maximum(chains.concepts[:, step], 0)
+        bits = row_bits(view.operators, chains.operators[:, step])
+        rows = jnp.arange(len(concept))
+        grown = join(bounds, view.concepts[concept], bits, apart[rows, concept], view.neuron)
+        if step == 2 and pairs is not None:
+            grown = _distribute(view, chains, pairs, bits, grown)
+        present = chains.concepts[:, step] >= 0
+        fresh = (present & (step >= chains.known_length))[:, None]
+        bounds = jax.tree.map(partial(jnp.where, fresh), grown, bounds)
+        joined = disjoint_after(apart, view.disjoint[concept], bits)
+        apart = jnp.where(present[:, None], joined, apart)
+    return bounds
+
+
+def disjoint_after(
+    left: Bool[Array, "rows concepts"],
+    right: Bool[Array, "rows concepts"],
+    bits: OperatorBits,
+) -> Bool[Array, "rows concepts"]:
+    """Which concepts are disjoint from `P∘c`, given those disjoint from P and from c.
+
+    What holds only where both sides do is apart from what either is apart from; what holds only
+    where one side does, from what that side is; else from what both are.
+    """
+    needs_left, needs_right = bits.q == 0, bits.p == 0
+    return (left & needs_left) | (right & needs_right) | (left & right)
+
+
+def disjoint_from(view: View, chains: Chains) -> Bool[Array, "rows concepts"]:
+    """Which concepts each label is known to be disjoint from."""
+    apart = view.disjoint[chains.concepts[:, 0]]
+    for step in range(1, chains.concepts.shape[1]):
+        concept = jnp.maximum(chains.concepts[:, step], 0)
+        bits = row_bits(view.operators, chains.operators[:, step])
+        joined = disjoint_after(apart, view.disjoint[concept], bits)
+        apart = jnp.where((chains.concepts[:, step] >= 0)[:, None], joined, apart)
+    return apart
+
+
+def row_bits(operators: tuple[Operator, ...], codes: Int32[Array, " rows"]) -> OperatorBits:
+    """The bits of each row's operator."""
+    table = jnp.asarray(operator_bits(operators).astype("int64"))
+    p, q, r = (table[jnp.maximum(codes, 0), k][:, None] for k in range(3))
+    return OperatorBits(p, q, r, monotone=all(operator.monotone for operator in operators))
+
+
+def estimate_chains(view: View, chains: Chains, pairs: KnownPairs | None = None) -> Estimates:
+    """Upper and lower estimates of every path from each label, and of the label itself."""
+    longest = chains.concepts.shape[1]
+    further = longest - chains.lengths
+    return estimate_paths(
+        label_bounds(view, chains, pairs),
+        view.vectors.of_labels(view.prepared, chains.concepts, further),
+        further,
+        view.neuron,
+        view.operators,
+        longest - 1,
+    )
+
+
+def _distribute(
+    view: View, chains: Chains, pairs: KnownPairs, bits: OperatorBits, own: LabelBounds
+) -> LabelBounds:
+    """`own` tightened by the distributed form, in the rows for which `pairs` was looked up."""
+    c = jnp.maximum(chains.concepts[:, 2], 0)
+
+    def with_c(column: int, slot: Int32[Array, " rows"]) -> LabelBounds:
+        atom = jnp.maximum(chains.concepts[:, column], 0)
+        estimated = join(
+            LabelBounds.exact(view.concepts[atom]),
+            view.concepts[c],
+            bits,
+            view.disjoint[atom, c],
+            view.neuron,
+        )
+        exact = LabelBounds.exact(view.known[jnp.maximum(slot, 0)])
+        return jax.tree.map(partial(jnp.where, (slot != UNKNOWN)[:, None]), exact, estimated)
+
+    return distribute(own, with_c(0, pairs.first), with_c(1, pairs.second))

@@ -1,0 +1,139 @@
+"""All children of a batch of frontier nodes, generated and estimated in one device call."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float64, Int, Int32
+
+from optexp_jax.bounds.chains import View, disjoint_from, label_bounds, row_bits
+from optexp_jax.bounds.label import LabelBounds, OperatorBits, join
+from optexp_jax.bounds.path import IMPOSSIBLE, Estimates, estimate_final, estimate_paths
+from optexp_jax.bounds.requests import Requests
+from optexp_jax.chunks import map_chunks
+from optexp_jax.operators import Operator, operator_bits
+from optexp_jax.tracing import note_trace
+
+
+class Children(eqx.Module):
+    """For each node and concept: whether the child is made, and the bounds of its paths."""
+
+    made: Bool[Array, "nodes concepts"]
+    upper: Float64[Array, "nodes concepts kinds"]
+    lower: Float64[Array, " nodes"]
+    """The highest lower estimate of any child's path."""
+
+
+def order_table(
+    operators: tuple[Operator, ...],
+) -> Bool[np.ndarray, "operators_plus_one operators"]:
+    """Where a step must have a higher concept index than the step before it.
+
+    `table[a, b]` is for operator b after operator a; the last row is for b after the leaf. Of two
+    steps that may swap, only one order is made: smaller operators first, and ascending indices
+    where they are equal. For AND after AND NOT the published rule is kept, which makes one order
+    too many, never one too few.
+    """
+    after_step = [[b.commutes_with(a) and b <= a for b in operators] for a in operators]
+    return np.array([*after_step, [b.symmetric for b in operators]])
+
+
+@partial(jax.jit, static_argnames=("chunk", "index_order", "final"))
+def expand_nodes(
+    view: View,
+    packed: Int32[Array, "nodes columns"],
+    n_chunks: Int[Array, ""],
+    *,
+    chunk: int,
+    index_order: bool,
+    final: bool,
+) -> Children:
+    """Append every concept to each label with its next operator, and estimate what results.
+
+    Children are `final` if all have full length; their only kind then is the final one.
+    """
+    note_trace("expand_nodes")
+    requests = Requests.unpack(packed)
+    longest = requests.chains.concepts.shape[1]
+    concepts = jnp.arange(len(view.disjoint), dtype=jnp.int32)
+
+    def estimate(parent: _Parent) -> Estimates:
+        grown = _append_each(parent, view)
+        if final:
+            estimates = estimate_final(grown, view.neuron)
+            return jax.tree.map(lambda part: part[:, None], estimates)
+        chains = jnp.broadcast_to(parent.chain, (len(concepts), longest))
+        further = jnp.full(len(concepts), longest - 1 - parent.length)
+        return estimate_paths(
+            grown,
+            view.vectors.of_labels(
+                view.prepared, chains.at[:, parent.length].set(concepts), further
+            ),
+            further,
+            view.neuron,
+            view.operators,
+            longest - 2,
+        )
+
+    def expand(rows: Requests) -> Children:
+        apart = disjoint_from(view, rows.chains)
+        made = _allowed(view, rows, apart, index_order)
+        parents = _Parent(
+            label_bounds(view, rows.chains),
+            row_bits(view.operators, rows.kind),
+            apart,
+            rows.chains.concepts,
+            rows.chains.lengths,
+        )
+        estimates = jax.vmap(estimate)(parents)
+        possible = made[:, :, None] & (estimates.upper != IMPOSSIBLE)
+        return Children(
+            made,
+            jnp.where(possible, estimates.upper, IMPOSSIBLE),
+            jnp.where(possible, estimates.lower, 0.0).max((1, 2)),
+        )
+
+    return map_chunks(expand, requests, n_chunks, chunk)
+
+
+class _Parent(eqx.Module):
+    """Labels to expand, one a row: what is known of them and which operator goes on from them."""
+
+    bounds: LabelBounds
+    operator: OperatorBits
+    apart: Bool[Array, "*nodes concepts"]
+    """Concepts that the label is disjoint from."""
+    chain: Int32[Array, "*nodes length"]
+    length: Int32[Array, "*nodes"]
+
+
+def _append_each(parent: _Parent, view: View) -> LabelBounds:
+    """Bounds of one parent with each concept appended; nothing of `parent` has a row axis."""
+
+    def repeat(part: Array) -> Array:
+        return jnp.broadcast_to(part, (len(view.disjoint), *part.shape))
+
+    left, bits = jax.tree.map(repeat, (parent.bounds, parent.operator))
+    return join(left, view.concepts, bits, parent.apart, view.neuron)
+
+
+def _allowed(
+    view: View, parents: Requests, apart: Bool[Array, "nodes concepts"], index_order: bool
+) -> Bool[Array, "nodes concepts"]:
+    chains, next_operator = parents.chains, parents.kind
+    every = jnp.arange(len(view.disjoint), dtype=jnp.int32)
+    unused = (chains.concepts[:, :, None] != every[None, None, :]).all(1)
+    # With disjoint sides `P AND c` is empty and `P AND NOT c` is P: nothing that is not shorter
+    # already.
+    bits = jnp.asarray(operator_bits(view.operators))
+    adds = (bits[:, 0] & bits[:, 1])[next_operator]
+    made = unused & (adds[:, None] | ~apart)
+    if index_order:
+        last = chains.lengths - 1
+        rows = jnp.arange(len(last))
+        before = jnp.where(last > 0, chains.operators[rows, last], len(view.operators))
+        ordered = jnp.asarray(order_table(view.operators))[before, next_operator]
+        made &= ~ordered[:, None] | (every[None, :] > chains.concepts[rows, last][:, None])
+    return made

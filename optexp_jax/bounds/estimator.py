@@ -1,0 +1,212 @@
+"""What the published search asks of the device, in programs of fixed shape."""
+
+import dataclasses
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float64, Int32
+
+from optexp_jax.bounds.chains import UNKNOWN, View, make_view
+from optexp_jax.bounds.children import expand_nodes
+from optexp_jax.bounds.known import KnownLabels, KnownPrefixes, chain_keys
+from optexp_jax.bounds.paper_nodes import AGGREGATED, SAMPLED, PaperNodes
+from optexp_jax.bounds.refine import estimate_all_paths, estimate_nodes
+from optexp_jax.bounds.requests import FINAL, PATH, REWRITE, pack
+from optexp_jax.bounds.vectors import ImprovementVectors
+from optexp_jax.formula_batch import PADDING
+from optexp_jax.operators import AND, AND_NOT, OR
+from optexp_jax.platform import prefers_host_kernels
+from optexp_jax.problem import Problem
+from optexp_jax.quantities import Quantities
+from optexp_jax.search.clock import Clock
+
+CHUNK_VALUES, CHUNK_ROWS = 2**14, 64
+"""On a CPU, rows are estimated a few at a time: what is computed from them stays in its cache."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HostEstimates:
+    """Bounds on the IoU, brought to the host; by kind of path, or of each node's own path."""
+
+    upper: Float64[np.ndarray, "rows *kinds"]
+    lower: Float64[np.ndarray, "rows *kinds"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HostChildren:
+    """Which children nodes have, and their bounds, brought to the host."""
+
+    made: Bool[np.ndarray, "nodes concepts"]
+    upper: Float64[np.ndarray, "nodes concepts kinds"]
+    lower: float
+    """The highest lower estimate."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rewritable:
+    """Chains `(A OR B)∘c...`, ∘ AND or AND NOT, that may gain from being distributed."""
+
+    possible: Bool[np.ndarray, " nodes"]
+    slots: Int32[np.ndarray, "2 nodes"]
+    """Where exact quantities of `A∘c` and of `B∘c` are, or UNKNOWN."""
+
+
+class Estimator:
+    """Estimates for one problem, from what is known of its concepts and of labels learned."""
+
+    def __init__(
+        self, problem: Problem, vectors: ImprovementVectors, batch_size: int, clock: Clock
+    ):
+        self._problem = problem
+        self._final = len(problem.operators)
+        self._clock = clock
+        n_samples, n_concepts = problem.table.n_samples, problem.table.n_concepts
+        # What is summed in one sample: a label, and one concept for every step of a path.
+        fits = (problem.depth + 1) * problem.sample_size < 2**31
+        self._known = KnownLabels(n_samples, np.int32 if fits else np.int64)
+        with clock.phase("device"), jax.enable_x64(True):
+            self._views = {
+                AGGREGATED: self._view(vectors, self._known.aggregated, aggregated=True),
+                SAMPLED: self._view(vectors, self._known.per_sample, aggregated=False),
+            }
+        self._chunk = _chunk_rows(n_samples, batch_size)
+        self._expand_chunk = {
+            AGGREGATED: _chunk_rows(n_concepts, batch_size),
+            SAMPLED: _chunk_rows(n_concepts * n_samples, batch_size),
+        }
+        self._batch_size = batch_size
+        self._is_or, self._is_and, self._distributes = (
+            np.array([operator in among for operator in problem.operators])
+            for among in ((OR,), (AND,), (AND, AND_NOT))
+        )
+
+    def known(self, nodes: PaperNodes) -> KnownPrefixes:
+        """What is known exactly of each label."""
+        return self._known.prefixes(nodes.concepts, nodes.operators)
+
+    def knows(self, key: bytes) -> bool:
+        """Whether the label of a key (see `chain_keys`) is known exactly."""
+        return key in self._known
+
+    def learn(self, keys: list[bytes], quantities: Quantities) -> None:
+        """Use the exact quantities of labels in all estimates from now on."""
+        with self._clock.phase("device"):
+            self._known.store(keys, quantities)
+        for stage, known in (
+            (AGGREGATED, self._known.aggregated),
+            (SAMPLED, self._known.per_sample),
+        ):
+            self._views[stage] = dataclasses.replace(self._views[stage], known=known)
+
+    def rewritable(self, nodes: PaperNodes) -> Rewritable:
+        """Where rewriting can gain: a pair is known exactly, or disjoint."""
+        slots = np.full((2, len(nodes)), UNKNOWN, np.int32)
+        possible = np.zeros(len(nodes), bool)
+        if nodes.concepts.shape[1] < 3:
+            return Rewritable(possible, slots)
+        inner, outer = nodes.operators[:, 1], nodes.operators[:, 2]
+        long_enough = nodes.concepts[:, 2] != PADDING
+        rows = np.flatnonzero(long_enough & self._is_or[inner] & self._distributes[outer])
+        steps, c = nodes.operators[rows, 1:3], nodes.concepts[rows, 2]
+        is_and = self._is_and[steps[:, 1]]
+        for side in range(2):
+            atom = nodes.concepts[rows, side]
+            pair = np.stack([atom, c], axis=1)
+            pair[is_and] = np.sort(pair[is_and], axis=1)
+            slots[side, rows] = self._known.slots(chain_keys(pair, steps, 2))
+            disjoint = self._problem.table.disjoint[atom, c]
+            possible[rows] |= (slots[side, rows] != UNKNOWN) | disjoint
+        return Rewritable(possible, slots)
+
+    def estimate(
+        self, nodes: PaperNodes, known: KnownPrefixes, rewritten: Rewritable
+    ) -> HostEstimates:
+        """Per-sample estimates of each node's own path; at most as many nodes as a batch has."""
+        task = np.where(nodes.kind == self._final, FINAL, PATH).astype(np.int32)
+        task[rewritten.possible] += REWRITE
+        # Rows of one task stand together, filled up to whole chunks with one of them.
+        groups = [np.flatnonzero(task == each) for each in np.unique(task)]
+        padded = [np.resize(rows, -(-len(rows) // self._chunk) * self._chunk) for rows in groups]
+        order = np.concatenate(padded)
+        n_tasks = 2 + (nodes.concepts.shape[1] > 2) + (nodes.concepts.shape[1] > 3)
+        most_chunks = self._batch_size // self._chunk + (n_tasks if self._chunk > 1 else 0)
+        packed = pack(nodes, known, rewritten.slots, task)[order]
+        with self._clock.phase("device"), jax.enable_x64(True):
+            estimates = estimate_nodes(
+                self._views[SAMPLED],
+                _fill(packed, most_chunks * self._chunk),
+                len(order) // self._chunk,
+                chunk=self._chunk,
+            )
+            upper, lower = np.asarray(estimates.upper), np.asarray(estimates.lower)
+        own = HostEstimates(np.empty(len(nodes)), np.empty(len(nodes)))
+        own.upper[order], own.lower[order] = upper[: len(order)], lower[: len(order)]
+        return own
+
+    def estimate_all(self, nodes: PaperNodes, stage: int) -> HostEstimates:
+        """Estimates of every path from labels of which nothing else is known."""
+        chunk = self._chunk if stage == SAMPLED else len(nodes)
+        n_chunks = -(-len(nodes) // chunk)
+        packed = self._pack_parents(nodes, self.known(nodes))
+        with self._clock.phase("device"), jax.enable_x64(True):
+            estimates = estimate_all_paths(
+                self._views[stage], _fill(packed, n_chunks * chunk), n_chunks, chunk=chunk
+            )
+            upper, lower = np.asarray(estimates.upper), np.asarray(estimates.lower)
+        return HostEstimates(upper[: len(nodes)], lower[: len(nodes)])
+
+    def expand(
+        self,
+        nodes: PaperNodes,
+        known: KnownPrefixes,
+        stage: int,
+        *,
+        index_order: bool,
+        final: bool,
+    ) -> HostChildren:
+        """Children of nodes, at most as many as a batch has; `final` if they have full length."""
+        chunk = self._expand_chunk[stage]
+        n = len(nodes)
+        packed = self._pack_parents(nodes, known)
+        with self._clock.phase("device"), jax.enable_x64(True):
+            children = expand_nodes(
+                self._views[stage],
+                _fill(packed, -(-self._batch_size // chunk) * chunk),
+                -(-n // chunk),
+                chunk=chunk,
+                index_order=index_order,
+                final=final,
+            )
+            made, upper, lower = (np.asarray(part)[:n] for part in jax.tree.leaves(children))
+        return HostChildren(made, upper, float(lower.max()))
+
+    def _pack_parents(
+        self, nodes: PaperNodes, known: KnownPrefixes
+    ) -> Int32[np.ndarray, "nodes columns"]:
+        none = np.full((2, len(nodes)), UNKNOWN, np.int32)
+        return pack(nodes, known, none, np.zeros(len(nodes), np.int32))
+
+    def _view(self, vectors: ImprovementVectors, known: Quantities, aggregated: bool) -> View:
+        problem = self._problem
+        return make_view(
+            vectors,
+            problem.concepts,
+            problem.whole,
+            known,
+            problem.disjoint,
+            depth=problem.depth,
+            aggregated=aggregated,
+            operators=problem.operators,
+        )
+
+
+def _fill(packed: Int32[np.ndarray, "rows columns"], n_rows: int) -> Int32[np.ndarray, "n columns"]:
+    """The rows, the last one repeated up to a fixed number."""
+    return packed[np.minimum(np.arange(n_rows), len(packed) - 1)]
+
+
+def _chunk_rows(width: int, batch_size: int) -> int:
+    if not prefers_host_kernels():
+        return batch_size
+    rows = min(CHUNK_ROWS, batch_size, max(1, CHUNK_VALUES // width))
+    return 1 << (rows.bit_length() - 1)

@@ -1,0 +1,72 @@
+"""Estimates of a batch of nodes, each of the one path that it stands for, in one device call."""
+
+from functools import partial
+
+import jax
+from jaxtyping import Array, Int, Int32
+
+from optexp_jax.bounds.chains import View, estimate_chains, label_bounds
+from optexp_jax.bounds.path import Estimates, estimate_final, estimate_path
+from optexp_jax.bounds.requests import Requests
+from optexp_jax.chunks import map_chunks
+from optexp_jax.tracing import note_trace
+
+
+@partial(jax.jit, static_argnames="chunk")
+def estimate_nodes(
+    view: View,
+    packed: Int32[Array, "rows columns"],
+    n_chunks: Int[Array, ""],
+    *,
+    chunk: int,
+) -> Estimates:
+    """dIoU_max and dIoU_min of each node's path. All rows of a chunk must have the same task."""
+    note_trace("estimate_nodes")
+    requests = Requests.unpack(packed)
+    longest = requests.chains.concepts.shape[1]
+
+    def final(rows: Requests, rewrite: bool) -> Estimates:
+        label = label_bounds(view, rows.chains, rows.pairs if rewrite else None)
+        return estimate_final(label, view.neuron)
+
+    def path(rows: Requests, rewrite: bool) -> Estimates:
+        further = longest - rows.chains.lengths
+        return estimate_path(
+            label_bounds(view, rows.chains, rows.pairs if rewrite else None),
+            view.vectors.of_labels(view.prepared, rows.chains.concepts, further),
+            further,
+            rows.kind,
+            view.neuron,
+            view.operators,
+            longest - 1,
+        )
+
+    # By task. What can be rewritten has three concepts, and room for a fourth if it is a path.
+    tasks = [partial(final, rewrite=False), partial(path, rewrite=False)]
+    if longest > 2:
+        tasks.append(partial(final, rewrite=True))
+    if longest > 3:
+        tasks.append(partial(path, rewrite=True))
+
+    def estimate(rows: Requests) -> Estimates:
+        return jax.lax.switch(rows.task[0], tasks, rows)
+
+    return map_chunks(estimate, requests, n_chunks, chunk)
+
+
+@partial(jax.jit, static_argnames="chunk")
+def estimate_all_paths(
+    view: View,
+    packed: Int32[Array, "rows columns"],
+    n_chunks: Int[Array, ""],
+    *,
+    chunk: int,
+) -> Estimates:
+    """dIoU_max and dIoU_min of every path from each node's label, and of the label itself."""
+    note_trace("estimate_all_paths")
+    requests = Requests.unpack(packed)
+
+    def estimate(rows: Requests) -> Estimates:
+        return estimate_chains(view, rows.chains)
+
+    return map_chunks(estimate, requests, n_chunks, chunk)

@@ -1,0 +1,28 @@
+"""Our family of bounds: exact counts of pairs, and the outermost steps first."""
+
+from typing import Any
+
+import equinox as eqx
+
+from optexp_jax.bounds.base import Bounds
+from optexp_jax.bounds.paper import PaperBounds
+from optexp_jax.operators import DEFAULT_OPERATORS
+from optexp_jax.problem import Problem
+from optexp_jax.search.driver import AbstractSpace
+from optexp_jax.tight.space import TightSpace
+
+
+class TightBounds(Bounds):
+    """Bounds from exact counts of pairs.
+
+    They are made for OR, AND and AND NOT. A problem with other operators is handed to
+    `PaperBounds`, whose estimates hold for every operator.
+    """
+
+    beam: int = eqx.field(default=6, kw_only=True)
+    """Labels of each length whose children are scored first, to start with a good incumbent."""
+
+    def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
+        if not set(problem.operators) <= set(DEFAULT_OPERATORS):
+            return PaperBounds().open(problem, batch_size)
+        return TightSpace(problem, 16 if batch_size is None else batch_size, self.beam)

@@ -1,0 +1,9 @@
+"""Ways to explain a neuron, all run by `optexp_jax.explain`."""
+
+from optexp_jax.methods.base import AbstractMethod
+from optexp_jax.methods.beam import Beam
+from optexp_jax.methods.exhaustive import Exhaustive
+from optexp_jax.methods.netdissect import NetDissect
+from optexp_jax.methods.optimal import Optimal
+
+__all__ = ["AbstractMethod", "Beam", "Exhaustive", "NetDissect", "Optimal"]

@@ -1,0 +1,140 @@
+"""The optimal search: the best formula, with a proof."""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from optexp_jax.bounds.base import Bounds
+from optexp_jax.bounds.tight import TightBounds
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.explanation import Explanation
+from optexp_jax.formula import Formula
+from optexp_jax.methods.base import AbstractMethod, check_count
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
+from optexp_jax.problem import Problem
+from optexp_jax.search.driver import Limits, Progress, Search
+from optexp_jax.search.incumbent import Incumbent, Keep
+
+
+class Optimal(AbstractMethod):
+    """The formula of at most `length` concepts with the highest IoU, proved by best-first search.
+
+    The search can be stopped early, by `time_limit` in seconds, when the gap to the upper bound is
+    at most `gap`, or when more than `max_nodes` nodes wait; the result then is 'feasible', with the
+    bound that was reached. `callback` is called every turn with a `Progress`. `batch_size` nodes
+    are expanded at once; 1 gives the published order.
+
+    `top_k` asks for the k best formulas that differ as sets of locations, `within=0.01` for all
+    whose IoU is at most 1 % below the best, up to `limit` of them.
+    """
+
+    length: int = 3
+    bounds: Bounds = eqx.field(default=TightBounds(), kw_only=True)
+    operators: tuple[Operator, ...] = eqx.field(
+        default=DEFAULT_OPERATORS, converter=check_operators, kw_only=True
+    )
+    top_k: int = eqx.field(default=1, kw_only=True)
+    within: float | None = eqx.field(default=None, kw_only=True)
+    limit: int = eqx.field(default=1000, kw_only=True)
+    gap: float = eqx.field(default=0.0, kw_only=True)
+    time_limit: float | None = eqx.field(default=None, kw_only=True)
+    batch_size: int | None = eqx.field(default=None, kw_only=True)
+    callback: Callable[[Progress], None] | None = eqx.field(default=None, kw_only=True)
+    frontier_reduction: bool = eqx.field(default=True, kw_only=True)
+    max_nodes: int = eqx.field(default=10_000_000, kw_only=True)
+
+    def __check_init__(self) -> None:
+        check_count(self.length, "length")
+        if not isinstance(self.bounds, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"bounds must be a family such as TightBounds(); got {self.bounds!r}.")
+        if not self.gap >= 0:
+            raise ValueError(f"gap must not be negative; got {self.gap}.")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(f"time_limit must be positive seconds; got {self.time_limit}.")
+        if self.batch_size is not None:
+            check_count(self.batch_size, "batch_size")
+        for what in ("max_nodes", "top_k", "limit"):
+            check_count(getattr(self, what), what)
+        if self.within is not None and not 0 <= self.within < 1:
+            raise ValueError(f"within must be a share from 0 to below 1; got {self.within}.")
+        if self.within is not None and self.top_k != 1:
+            raise ValueError("Ask for the top_k formulas or for those within a share, not both.")
+
+    def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
+        problem = Problem(table, neuron, self.length, self.operators)
+        search: Search[Any] = Search(
+            self.bounds.open(problem, self.batch_size),
+            neuron.size,
+            Incumbent(self._keep, partial(_identity, table)),
+        )
+        return self._run(Stopped(search, self._question(table, neuron)))
+
+    def resume(self, table: ConceptTable, neuron: NeuronCounts, state: object) -> Explanation:
+        """Go on with a search that was stopped, under this method's limits."""
+        if not isinstance(state, Stopped):
+            raise TypeError(
+                f"resume takes the `state` of a stopped search's Explanation; got {state!r}."
+            )
+        if state.question != self._question(table, neuron):
+            raise ValueError(
+                "The stopped search was for another table, neuron or question. Only its limits "
+                "(time_limit, gap, max_nodes) and the callback may change."
+            )
+        return self._run(state)
+
+    def _run(self, stopped: "Stopped") -> Explanation:
+        limits = Limits(
+            self.gap, self.time_limit, self.callback, self.frontier_reduction, self.max_nodes
+        )
+        found = stopped.search.run(limits)
+        return found if found.status == "optimal" else dataclasses.replace(found, state=stopped)
+
+    @property
+    def _keep(self) -> Keep:
+        return Keep(self.top_k, self.within, self.limit)
+
+    def _question(self, table: ConceptTable, neuron: NeuronCounts) -> "Question":
+        return Question(
+            self.length,
+            self.operators,
+            repr(self.bounds),
+            self._keep,
+            table.fingerprint,
+            _digest(neuron.inside.tobytes()),
+        )
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a search was asked, to tell whether a stopped one may go on."""
+
+    length: int
+    operators: tuple[Operator, ...]
+    bounds: str
+    keep: Keep
+    table: str
+    neuron: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Stopped:
+    """A search that can go on."""
+
+    search: Search[Any]
+    question: Question
+
+
+def _identity(table: ConceptTable, formula: Formula) -> bytes:
+    """The same for formulas that hold at the same locations."""
+    return _digest(np.packbits(table.holds(formula)).tobytes())
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()

@@ -1,0 +1,50 @@
+"""Where the time of a search goes."""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Literal
+
+from optexp_jax.explanation import Seconds
+
+Phase = Literal["device", "heap", "exact"]
+
+
+class Clock:
+    """A stopwatch for the phases of one search."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._before = 0.0
+        self._phases: dict[Phase, float] = {"device": 0.0, "heap": 0.0, "exact": 0.0}
+        self.time_limit: float | None = None
+
+    @contextmanager
+    def phase(self, name: Phase) -> Generator[None]:
+        """Add the time that passes inside to a phase. Results must be awaited inside, too."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._phases[name] += time.perf_counter() - start
+
+    @property
+    def elapsed(self) -> float:
+        return self._before + time.perf_counter() - self._start
+
+    def pause(self) -> None:
+        """Stop the time until `go_on`."""
+        self._before = self.elapsed
+
+    def go_on(self, time_limit: float | None) -> None:
+        """Let time run, for so many seconds more."""
+        self._start = time.perf_counter()
+        self.time_limit = None if time_limit is None else self._before + time_limit
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time limit has passed, for work that is long enough to ask in between."""
+        return self.time_limit is not None and self.elapsed >= self.time_limit
+
+    def seconds(self) -> Seconds:
+        return Seconds(total=self.elapsed, **self._phases)

@@ -1,0 +1,127 @@
+"""The frontier: nodes that wait, best upper bound first.
+
+Children arrive in batches of thousands and most are never looked at again, so a batch is kept as
+one sorted *run* of arrays; the heap on the host holds one entry a run, keyed by the run's best
+remaining node. No Python object is made for a node before it is popped.
+"""
+
+import heapq
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float64, Int64
+
+Nodes = TypeVar("Nodes", bound=eqx.Module)
+"""A batch of nodes: a module of host arrays that share their first axis."""
+
+Tree = TypeVar("Tree", bound=eqx.Module)
+
+
+class Queued(eqx.Module, Generic[Nodes]):
+    """Nodes with their upper bounds; among equals, the one of lower `priority` goes first."""
+
+    nodes: Nodes
+    upper: Float64[np.ndarray, " nodes"]
+    priority: Int64[np.ndarray, " nodes"]
+
+    def __len__(self) -> int:
+        return len(self.upper)
+
+
+class _Run(Generic[Nodes]):
+    """What is left of one sorted batch."""
+
+    def __init__(self, queued: Queued[Nodes], age: int):
+        self.queued = queued
+        self.age = age
+        self.position = 0
+        self._upper, self._priority = queued.upper, queued.priority
+
+    def __len__(self) -> int:
+        return len(self._upper) - self.position
+
+    @property
+    def key(self) -> tuple[float, int, int]:
+        """The best node that is left comes before those of greater keys; then older runs do."""
+        at = self.position
+        return -float(self._upper[at]), int(self._priority[at]), self.age
+
+    def from_threshold(self, threshold: float) -> "_Run[Nodes]":
+        """The run without nodes whose bound is below the threshold."""
+        end = int(np.searchsorted(-self._upper, -threshold, side="right"))
+        if end == len(self._upper):
+            return self
+        rest = take(self.queued, slice(self.position, max(end, self.position)))
+        # A copy lets go of the nodes that were dropped.
+        return _Run(jax.tree.map(np.copy, rest), self.age)
+
+
+class Frontier(Generic[Nodes]):
+    """A priority queue of nodes by upper bound."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[tuple[float, int, int], _Run[Nodes]]] = []
+        self._size = 0
+        self._pushed = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def upper(self) -> float:
+        """The highest bound that waits; minus infinity when nothing does."""
+        return -self._heap[0][0][0] if self._heap else -np.inf
+
+    def push(self, queued: Queued[Nodes]) -> None:
+        """Add a batch of nodes."""
+        if not len(queued):
+            return
+        run = _Run(_sort(queued), self._pushed)
+        heapq.heappush(self._heap, (run.key, run))
+        self._pushed += 1
+        self._size += len(run)
+
+    def pop(self, most: int) -> Queued[Nodes]:
+        """Remove up to `most` of the best nodes, best first; the frontier must not be empty."""
+        starts: dict[int, tuple[_Run[Nodes], int]] = {}
+        n_popped = 0
+        while self._heap and n_popped < most:
+            run = self._heap[0][1]
+            starts.setdefault(run.age, (run, run.position))
+            n_popped += 1
+            run.position += 1
+            if len(run):
+                heapq.heapreplace(self._heap, (run.key, run))
+            else:
+                heapq.heappop(self._heap)
+        self._size -= n_popped
+        # What was taken from one run stands together in it.
+        parts = [take(run.queued, slice(start, run.position)) for run, start in starts.values()]
+        return parts[0] if len(parts) == 1 else _sort(concatenate(parts))
+
+    def prune(self, threshold: float) -> int:
+        """Drop all nodes whose bound is below the threshold; how many there were."""
+        before = self._size
+        runs = [run.from_threshold(threshold) for _, run in self._heap]
+        self._heap = [(run.key, run) for run in runs if len(run)]
+        heapq.heapify(self._heap)
+        self._size = sum(len(run) for run in runs)
+        return before - self._size
+
+
+def _sort(queued: Queued[Nodes]) -> Queued[Nodes]:
+    """The nodes in the order in which they are to be taken; equals stay as they stand."""
+    return take(queued, np.lexsort((queued.priority, -queued.upper)))
+
+
+def take(nodes: Tree, rows: np.ndarray | slice) -> Tree:
+    """Some of the nodes."""
+    return jax.tree.map(lambda part: part[rows], nodes)
+
+
+def concatenate(parts: Sequence[Tree]) -> Tree:
+    """Batches of nodes one after another."""
+    return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
