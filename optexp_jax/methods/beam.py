@@ -1,0 +1,298 @@
+"""Beam search: at every length keep the best few formulas, and extend only those."""
+
+import functools
+from typing import cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int32, Int64
+
+from optexp_jax.bounds.base import InadmissibleBoundError
+from optexp_jax.bounds.chains import disjoint_after, row_bits
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.explanation import Explanation, SearchStats, Status
+from optexp_jax.formula import Formula
+from optexp_jax.formula_batch import PADDING, FormulaBatch
+from optexp_jax.guides import AbstractGuide, Members, QuantityGuide
+from optexp_jax.methods.base import AbstractMethod, check_count
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators, operator_bits
+from optexp_jax.overlaps import overlaps_with_concepts
+from optexp_jax.problem import Problem
+from optexp_jax.scores import BatchScores, Score, iou_many
+from optexp_jax.search.beam_candidates import Candidates, in_order, new_candidates
+from optexp_jax.search.beam_queue import BeamQueue, Member
+from optexp_jax.search.clock import Clock
+from optexp_jax.search.driver import Counters
+from optexp_jax.search.incumbent import Candidate
+from optexp_jax.tracing import count_traces
+
+FIRST_BLOCK, BLOCK = 64, 512
+"""Candidates scored at once: first few, because a good guide needs no more."""
+
+
+class Beam(AbstractMethod):
+    """The best formula that a beam of `size` formulas finds. There may be better ones.
+
+    The first beam is the `2 * size` best concepts. Each further level joins every other concept to
+    the members of the length before, with every operator, and keeps the `size` best of old and new
+    ones; the last level keeps one. The `guide` tells which candidates may be worth an exact score:
+    `QuantityGuide()`, `MMESHGuide()`, or None to score all. It changes the work, never the result.
+    """
+
+    length: int = 3
+    size: int = eqx.field(default=5, kw_only=True)
+    guide: AbstractGuide | None = eqx.field(default=QuantityGuide(), kw_only=True)
+    operators: tuple[Operator, ...] = eqx.field(
+        default=DEFAULT_OPERATORS, converter=check_operators, kw_only=True
+    )
+
+    def __check_init__(self) -> None:
+        check_count(self.length, "length")
+        check_size(self.size)
+        guide = cast(object, self.guide)
+        if guide is not None and not isinstance(guide, AbstractGuide):
+            raise TypeError(
+                f"guide must be a guide such as QuantityGuide(), or None; got {guide!r}."
+            )
+
+    def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
+        problem = Problem(table, neuron, self.length, self.operators)
+        return _Search(problem, self.size, self.guide).run()
+
+
+def check_size(size: object) -> None:
+    """Refuse beam sizes that are not whole numbers from 1."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ValueError(f"size must be a whole number, at least 1; got {size!r}.")
+
+
+class _Search:
+    def __init__(self, problem: Problem, size: int, guide: AbstractGuide | None):
+        self._problem = problem
+        self._size = size
+        self._guide = guide
+        self._clock = Clock()
+        self._counters = Counters()
+        self._speculative = 0
+        self._traces = count_traces()
+        table, neuron = problem.table, problem.neuron
+        concepts = table.signatures.incidence.T
+        self._atoms = BatchScores(concepts @ neuron.inside, concepts @ neuron.outside, neuron.size)
+        self._by_name = np.array(sorted(range(table.n_concepts), key=table.names.__getitem__))
+        self._bits = operator_bits(problem.operators)
+
+    def run(self) -> Explanation:
+        beam = self._first_beam()
+        if not beam:
+            # Formulas hold only where some concept does, so all of them miss the neuron.
+            return self._explanation(None, 0.0, Status.OPTIMAL)
+        depth = self._problem.depth
+        members: Members | None = None
+        estimator = None
+        for level in range(2, depth + 1):
+            extended = [member for member in beam if len(member) == level - 1]
+            if not extended:
+                break
+            members = self._members(extended, members)
+            with self._clock.phase("device"):
+                if self._guide is not None and estimator is None:
+                    estimator = self._guide.open(self._problem)
+                shape = len(members.parents), len(self._bits), self._problem.table.n_concepts
+                estimates = np.ones(shape) if estimator is None else estimator.estimate(members)
+            with self._clock.phase("heap"):
+                n = members.count
+                made = new_candidates(
+                    extended, np.asarray(members.apart)[:n], self._problem.operators
+                )
+                candidates = in_order(made, estimates[:n], self._by_name)
+            self._counters.expanded += len(extended)
+            self._counters.estimated += len(candidates)
+            queue = BeamQueue(1 if level == depth else self._size, beam)
+            self._visit(queue, extended, members, candidates)
+            beam = queue.members
+        return self._explanation(beam[0].candidate, 1.0, Status.FEASIBLE)
+
+    def _first_beam(self) -> list[Member]:
+        """The best concepts among those that overlap the neuron."""
+        names = self._problem.table.names
+
+        def make(row: int, score: Score) -> Member:
+            concept = int(order[row])
+            return Member(Candidate(Formula.concept(names[concept]), score), (concept,), ())
+
+        ious = self._atoms.iou
+        order = np.argsort(-ious, kind="stable")
+        order = order[self._atoms.intersections[order] > 0]
+        queue = BeamQueue(2 * self._size, [])
+        queue.visit(np.ones(len(order)), _take(self._atoms, order), 1, make)
+        return queue.members
+
+    def _members(self, extended: list[Member], before: Members | None) -> Members:
+        """Members as arrays, with the concepts that each is disjoint from.
+
+        Chains are a multiple of four wide, so that most lengths share compiled programs.
+        """
+        n_rows, width = 2 * self._size, -(-self._problem.depth // 4) * 4
+        concepts, operators = np.full((2, n_rows, width), PADDING, np.int32)
+        for row in range(n_rows):
+            member = extended[min(row, len(extended) - 1)]
+            concepts[row, : len(member)] = member.concepts
+            operators[row, 1 : len(member)] = member.operators
+        parents = np.array([member.parent for member in extended], np.int32)
+        parents = parents[np.minimum(np.arange(n_rows), len(extended) - 1)]
+        last = len(extended[0]) - 1
+        with jax.enable_x64(True):
+            own = jnp.asarray(concepts[:, last])
+            if before is None:
+                apart = _apart_from_concepts(self._problem.disjoint, own)
+            else:
+                apart = _apart_from_members(
+                    self._problem.disjoint,
+                    before.apart,
+                    jnp.asarray(parents),
+                    own,
+                    jnp.asarray(operators[:, last]),
+                    self._problem.operators,
+                )
+        return Members(concepts, operators, parents, apart, len(extended), last + 1)
+
+    def _visit(
+        self,
+        queue: BeamQueue,
+        extended: list[Member],
+        members: Members,
+        candidates: Candidates,
+    ) -> None:
+        """Score candidates in blocks, and take them in one by one."""
+        length = members.size + 1
+        start, block = 0, FIRST_BLOCK
+        if self._guide is None:
+            block = len(candidates)
+        while start < len(candidates):
+            stop = min(start + block, queue.reach(candidates.estimate))
+            if stop <= start:
+                return
+            part = candidates[start:stop]
+            with self._clock.phase("exact"):
+                scores = self._score(extended, members, part)
+            with self._clock.phase("heap"):
+                make = functools.partial(self._make, extended, part)
+                visited = queue.visit(part.estimate, scores, length, make)
+            self._counters.visited += visited
+            self._speculative += len(part) - visited
+            if visited < len(part):
+                return
+            start, block = stop, BLOCK
+
+    def _score(
+        self, extended: list[Member], members: Members, candidates: Candidates
+    ) -> BatchScores:
+        """Exact scores of candidates; of all of them, by overlaps, where nothing is ruled out."""
+        table, neuron = self._problem.table, self._problem.neuron
+        if self._guide is None:
+            return self._score_by_overlaps(extended, members, candidates)
+        batch = members.batch(members.count, self._problem.operators)
+        concepts, operators = batch.concepts[candidates.member], batch.operators[candidates.member]
+        concepts[:, members.size] = candidates.concept
+        operators[:, members.size] = candidates.operator
+        labels = FormulaBatch(concepts, operators, self._problem.operators)
+        scores = _take(iou_many(table, neuron, _pad(labels)), np.arange(len(labels)))
+        for row in np.flatnonzero(scores.iou > candidates.estimate)[:1].tolist():
+            raise InadmissibleBoundError(
+                f"{labels.to_formulas(table.names)[row]} has IoU {scores.iou[row]}, above its "
+                f"estimate {candidates.estimate[row]}. The guide {self._guide} is not admissible."
+            )
+        return scores
+
+    def _score_by_overlaps(
+        self, extended: list[Member], members: Members, candidates: Candidates
+    ) -> BatchScores:
+        # Twice as many rows as later levels need, in the first one.
+        n_rows = 2 * self._size if members.size == 1 else self._size
+        overlaps = overlaps_with_concepts(
+            self._problem.table,
+            self._problem.neuron,
+            members.batch(n_rows, self._problem.operators),
+        )
+        m, c = candidates.member, candidates.concept
+        p, q, r = self._bits[candidates.operator].T.astype(np.int64)
+        scores = [member.candidate.score for member in extended]
+        size = self._atoms.neuron_size
+
+        def joined(left: list[int], right: np.ndarray, shared: np.ndarray) -> np.ndarray:
+            P, k = np.array(left, np.int64)[m], shared[m, c]
+            return p * (P - k) + q * (right[c] - k) + r * k
+
+        return BatchScores(
+            joined([s.intersection for s in scores], self._atoms.intersections, overlaps.inside),
+            joined([s.union - size for s in scores], self._atoms.extras, overlaps.outside),
+            size,
+        )
+
+    def _make(
+        self, extended: list[Member], candidates: Candidates, row: int, score: Score
+    ) -> Member:
+        rank, o, c = (
+            int(part[row]) for part in (candidates.member, candidates.operator, candidates.concept)
+        )
+        parent = extended[rank]
+        formula = parent.candidate.formula.then(
+            self._problem.operators[o], self._problem.table.names[c]
+        )
+        return Member(
+            Candidate(formula, score), (*parent.concepts, c), (*parent.operators, o), rank
+        )
+
+    def _explanation(self, best: Candidate | None, upper: float, status: Status) -> Explanation:
+        return Explanation(
+            formula=None if best is None else best.formula,
+            intersection=0 if best is None else best.score.intersection,
+            union=self._atoms.neuron_size if best is None else best.score.union,
+            upper_bound=upper,
+            status=status,
+            stats=SearchStats(
+                visited=self._counters.visited,
+                expanded=self._counters.expanded,
+                estimated=self._counters.estimated,
+                speculative=self._speculative,
+                compilations=count_traces() - self._traces,
+                seconds=self._clock.seconds(),
+            ),
+        )
+
+
+def _pad(batch: FormulaBatch) -> FormulaBatch:
+    """A block with its last row repeated up to one of two sizes, so that two shapes compile."""
+    size = FIRST_BLOCK if len(batch) <= FIRST_BLOCK else BLOCK
+    rows = np.minimum(np.arange(size), len(batch) - 1)
+    return FormulaBatch(
+        np.asarray(batch.concepts)[rows], np.asarray(batch.operators)[rows], batch.operator_set
+    )
+
+
+def _take(scores: BatchScores, rows: Int64[np.ndarray, " rows"]) -> BatchScores:
+    return BatchScores(scores.intersections[rows], scores.extras[rows], scores.neuron_size)
+
+
+@jax.jit
+def _apart_from_concepts(
+    disjoint: Bool[Array, "concepts concepts"], concepts: Int32[Array, " rows"]
+) -> Bool[Array, "rows concepts"]:
+    return disjoint[concepts]
+
+
+@functools.partial(jax.jit, static_argnums=5)
+def _apart_from_members(
+    disjoint: Bool[Array, "concepts concepts"],
+    apart: Bool[Array, "rows concepts"],
+    parents: Int32[Array, " rows"],
+    concepts: Int32[Array, " rows"],
+    operators: Int32[Array, " rows"],
+    operator_set: tuple[Operator, ...],
+) -> Bool[Array, "rows concepts"]:
+    """Concepts disjoint from members, given those disjoint from what they extend."""
+    bits = row_bits(operator_set, operators)
+    return disjoint_after(apart[parents], disjoint[concepts], bits)
