@@ -1,0 +1,1 @@
+"""The tight search: exact pairs everywhere, and bounds on what a third concept can add to them."""

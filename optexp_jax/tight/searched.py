@@ -1,0 +1,102 @@
+"""Which formulas a node of the tight search answers for; asked by tests, not by the search."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Int32
+
+from optexp_jax.formula_batch import FormulaBatch
+from optexp_jax.problem import Problem
+from optexp_jax.tight.doubles import filtered_share
+from optexp_jax.tight.nodes import TightNodes
+from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Weights, third_share
+from optexp_jax.tight.place import OPERATORS, Place, Places, Step
+
+
+def searched_there(
+    nodes: TightNodes,
+    formulas: FormulaBatch,
+    problem: Problem,
+    places: Places,
+    rank: Int32[np.ndarray, " concepts"],
+) -> Bool[np.ndarray, "nodes formulas"]:
+    """Chains with a node's outer steps, three or more concepts inside, in the order searched."""
+    claimed = np.zeros((len(nodes), len(formulas)), bool)
+    used = [k for k in OPERATORS if OPERATORS[k] in problem.operators]
+    codes = {problem.operators.index(OPERATORS[k]): k for k in used}
+    all_concepts, all_operators = np.asarray(formulas.concepts), np.asarray(formulas.operators)
+    for row in range(len(nodes)):
+        steps = nodes.steps(row)
+        for column, length in enumerate(np.asarray(formulas.lengths).tolist()):
+            inner = length - len(steps)
+            concepts = all_concepts[column, :length].tolist()
+            forms = [codes[code] for code in all_operators[column, 1:length].tolist()]
+            outer = [*zip(forms[inner - 1 :], concepts[inner:], strict=True)] if inner > 0 else []
+            if inner < 3 or outer[::-1] != [(step.form, step.concept) for step in steps]:
+                continue
+            inside = concepts[:inner], forms[: inner - 1]
+            label, label_forms = nodes.label(row)
+            if not label:
+                claimed[row, column] = _in_order(steps[-1], *inside, rank)
+            elif (inside[0][: len(label)], inside[1][: len(label) - 1]) == (label, label_forms):
+                place, v = places.at(steps), float(nodes.v[row])
+                claimed[row, column] = inner == len(label) + nodes.further[row] and (
+                    _comes_third(place, v, *inside)
+                    if inner == 3
+                    else _comes_later(place, v, *inside, len(label))
+                )
+    return claimed
+
+
+def _comes_third(place: Place, v: float, concepts: list[int], forms: list[int]) -> bool:
+    """Whether `(a∘b)∘x` is bounded with the pair a, b rather than with another pair of it.
+
+    Of three concepts in a union the one of the smallest share comes third; of two filters the one
+    that leaves less; and AND stands before AND NOT.
+    """
+    a, b, x = concepts
+    with jax.enable_x64(True):
+        weights = Weights.of(place.gram, jnp.float64(v))
+        if forms == [UNION, UNION]:
+            share = third_share(weights, jnp.asarray(place.allowed))
+            return bool(share[x] <= jnp.minimum(share[a], share[b]))
+        if forms == [DIFFERENCE, DIFFERENCE]:
+            return bool(weights.both[a, x] >= weights.both[a, b])
+        return forms != [DIFFERENCE, INTERSECTION]
+
+
+def _comes_later(
+    place: Place, v: float, concepts: list[int], forms: list[int], n_label: int
+) -> bool:
+    """Whether `((a∘b)∘x) AND NOT y` is bounded with the first concepts as they stand here."""
+    if forms[2] != DIFFERENCE or forms[1] == INTERSECTION:
+        return False
+    a, b, x, y = concepts
+    with jax.enable_x64(True):
+        weights = Weights.of(place.gram, jnp.float64(v))
+        if n_label == 3:
+            if forms[1] == UNION:
+                return True
+            shared = place.children([a, b], forms[:1]).shared
+            removed = shared.inside - v * shared.outside
+            return bool(removed[x] <= removed[y])
+        if forms[:2] == [UNION, UNION]:
+            share = filtered_share(weights, jnp.asarray(place.allowed))
+            return bool(share[x] <= jnp.minimum(share[a], share[b]))
+        if forms[:2] == [DIFFERENCE, DIFFERENCE]:
+            return bool(weights.both[a, b] <= jnp.minimum(weights.both[a, x], weights.both[a, y]))
+        return True
+
+
+def _in_order(
+    last: Step, concepts: list[int], forms: list[int], rank: Int32[np.ndarray, " concepts"]
+) -> bool:
+    """Whether the run of ORs next to an outer OR has lower ranks, up to and including the leaf."""
+    if last.form != UNION:
+        return True
+    for form, concept in zip([*forms[::-1], UNION], concepts[::-1], strict=True):
+        if form != UNION:
+            return True
+        if rank[concept] > rank[last.concept]:
+            return False
+    return True

@@ -1,0 +1,209 @@
+"""Exact overlaps over regions: both kernels against plain numpy, and exact scores at a place."""
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from search_cases import SUBSETS, seeds
+from tight_cases import DIRECTED, N, Setting, any_case, some_setting
+
+import optexp_jax as ox
+from optexp_jax.testing import Case
+from optexp_jax.tight.grams import Gram, LabelOverlaps, Overlaps, pair_index, ranges
+from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Forms, score_pairs
+from optexp_jax.tight.place import Step
+from support import examples
+
+kernels = pytest.mark.parametrize("on_host", [True, False], ids=["host", "device"])
+
+
+def members(case: Case) -> np.ndarray:
+    """Membership by signature, `[concept, signature]`, as integers."""
+    signatures = case.table.signatures
+    found = np.zeros((signatures.n_concepts, len(signatures)), np.int64)
+    for s in range(len(signatures)):
+        found[signatures[s], s] = 1
+    return found
+
+
+def plain_gram(case: Case, region: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    masks, neuron = members(case), case.neuron
+    inside, outside = (part * region for part in (neuron.inside, neuron.outside))
+    return (masks * inside) @ masks.T, (masks * outside) @ masks.T
+
+
+def assert_same(found: Gram | LabelOverlaps, expected: Sequence[np.ndarray]) -> None:
+    for part, true in zip((found.inside, found.outside), expected, strict=True):
+        assert np.asarray(part).dtype == np.int64
+        np.testing.assert_array_equal(np.asarray(part), true)
+
+
+def some_region(rng: np.random.Generator, case: Case) -> np.ndarray:
+    """Any set of signatures: none, all, few (summed directly), most (by the complement)."""
+    share = rng.choice([0.0, 0.1, 0.5, 0.9, 1.0])
+    return rng.random(len(case.table.signatures)) < share
+
+
+@kernels
+@examples(12)
+@given(seed=seeds)
+def test_grams_of_regions(on_host: bool, seed: int):
+    rng = np.random.default_rng(seed)
+    case = any_case(rng)
+    overlaps = Overlaps(case.table, case.neuron, on_host)
+    everything = np.ones(len(case.table.signatures), bool)
+    assert_same(overlaps.everywhere, plain_gram(case, everything))
+    for _ in range(3):
+        region = some_region(rng, case)
+        assert_same(overlaps.gram(region), plain_gram(case, region))
+
+
+@examples(20)
+@given(seed=seeds)
+def test_labels_of_regions(seed: int):
+    rng = np.random.default_rng(seed)
+    case = any_case(rng)
+    overlaps, masks = Overlaps(case.table, case.neuron), members(case)
+    counts = case.neuron.inside, case.neuron.outside
+    region = some_region(rng, case)
+    expected = tuple(masks @ (part * region) for part in counts)
+    rows = np.flatnonzero(region)
+    assert_same(overlaps.of_rows(rows), expected)
+    assert_same(overlaps.of_rows(rng.permutation(rows)), expected)
+    assert_same(overlaps.of_region(region), expected)
+    assert_same(overlaps.own, tuple(masks @ part for part in counts))
+    k = int(rng.integers(N))
+    assert_same(overlaps.of_concept(k), tuple((masks * masks[k]) @ part for part in counts))
+
+
+@kernels
+def test_counts_that_doubles_and_small_integers_cannot_hold(on_host: bool):
+    # Sums are exact up to the most locations that a table may have, 2**53.
+    sizes = [2**52 - 1, 2**51 + 1, 2**33 + 7, 1]
+    table = ox.ConceptTable.from_signatures([[0, 1], [0], [1, 2], [0, 1, 2]], sizes)
+    inside = [2**52 - 3, 3, 2**33, 0]
+    neuron = ox.NeuronCounts.from_signatures(table, inside)
+    gram = Overlaps(table, neuron, on_host).everywhere
+    assert int(gram.inside[0, 0]) == 2**52
+    assert int(gram.inside[0, 1]) == 2**52 - 3
+    assert int(gram.outside[0, 0]) == 2 + 2**51 - 2 + 1
+    assert int(gram.inside[1, 1]) == 2**52 - 3 + 2**33
+    assert int(gram.outside[1, 2]) == 7 + 1
+
+
+def test_the_total_is_computed_once_a_table():
+    rng = np.random.default_rng(0)
+    case = any_case(rng)
+    Overlaps(case.table, case.neuron).everywhere  # noqa: B018
+    total = pair_index(case.table).total
+    other = ox.NeuronCounts.from_signatures(case.table, case.table.sizes[case.table.given_rows] * 0)
+    Overlaps(case.table, other).everywhere  # noqa: B018
+    assert total is not None
+    assert pair_index(case.table).total is total
+
+
+def test_kernels_are_the_same_in_both_number_modes():
+    case = DIRECTED["all pairs"]
+    expected = plain_gram(case, np.ones(len(case.table.signatures), bool))
+    for on in (False, True):
+        with jax.enable_x64(on):
+            for on_host in (False, True):
+                assert_same(Overlaps(case.table, case.neuron, on_host).everywhere, expected)
+
+
+def test_ranges():
+    np.testing.assert_array_equal(
+        ranges(np.array([5, 0, 9]), np.array([2, 0, 3])), [5, 6, 9, 10, 11]
+    )
+    assert len(ranges(np.empty(0, np.int64), np.empty(0, np.int64))) == 0
+
+
+# Exact scores at a place.
+
+
+def plain_scores(setting: Setting, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Intersections and unions of masks inside the outer steps, decided by walking outward."""
+    case = setting.case
+    for step in reversed(setting.steps):
+        member = case.columns[step.concept]
+        held = {UNION: held | member, INTERSECTION: held & member, DIFFERENCE: held & ~member}[
+            step.form
+        ]
+    inside, outside = case.inside.reshape(-1), case.outside.reshape(-1)
+    return held @ inside, inside.sum() + held @ outside
+
+
+@pytest.mark.parametrize("length", [2, 3])
+@examples(12)
+@given(seed=seeds)
+def test_children_are_exact(length: int, seed: int):
+    rng = np.random.default_rng(seed)
+    setting = some_setting(rng, SUBSETS[rng.integers(len(SUBSETS))])
+    place, labels, masks = setting.place, setting.chains(length), setting.case.columns
+    for row in rng.permutation(len(labels))[:10].tolist():
+        inner, forms = labels.concepts[row].tolist(), labels.forms[row].tolist()
+        children = place.children(inner, forms)
+        held = labels.masks[row]
+        joined = np.stack([held | masks, held & masks, held & ~masks])
+        intersections, unions = plain_scores(setting, joined)
+        np.testing.assert_array_equal(children.intersections, intersections)
+        np.testing.assert_array_equal(children.unions, unions)
+        assert (children.label_inside, children.label_outside) == (labels.i[row], labels.e[row])
+        i, e = setting.counts
+        assert_same(children.shared, ((masks & held) @ i, (masks & held) @ e))
+        operators = [op in setting.operators for op in ox.DEFAULT_OPERATORS]
+        possible = np.outer(operators, place.allowed & ~np.isin(np.arange(N), inner))
+        np.testing.assert_array_equal(
+            children.iou, np.where(possible, intersections / unions, -1.0)
+        )
+
+
+@examples(12)
+@given(seed=seeds)
+def test_scores_of_pairs(seed: int):
+    rng = np.random.default_rng(seed)
+    setting = some_setting(rng, ox.DEFAULT_OPERATORS)
+    place = setting.place
+    with jax.enable_x64(True):
+        found = score_pairs(
+            place.gram,
+            jax.numpy.asarray(place.allowed),
+            jax.numpy.int64(place.decided_inside),
+            jax.numpy.int64(place.decided_outside),
+            jax.numpy.int64(setting.case.neuron.size),
+            forms=Forms(True, True, True),
+        )
+        pairs, single = np.asarray(found.pairs), np.asarray(found.single)
+        highest = float(found.highest)
+    expected = np.full_like(pairs, -np.inf)
+    chains = setting.chains(2)
+    intersections, unions = plain_scores(setting, chains.masks)
+    for row in range(len(chains)):
+        form, (a, b) = int(chains.forms[row, 0]), chains.concepts[row].tolist()
+        score = place.pair_score(form, a, b)
+        assert (score.intersection, score.union) == (intersections[row], unions[row])
+        if form == DIFFERENCE or a < b:
+            expected[form, a, b] = intersections[row] / unions[row]
+    np.testing.assert_array_equal(pairs, expected)
+    alone = np.full(N, -np.inf)
+    ones = setting.chains(1)
+    intersections, unions = plain_scores(setting, ones.masks)
+    alone[ones.concepts[:, 0]] = intersections / unions
+    np.testing.assert_array_equal(single, alone)
+    assert highest == max(expected.max(), alone.max())
+
+
+def test_a_place_decides_what_its_steps_say():
+    # Inside `… AND NOT f OR a`, a is decided positive and f is decided negative.
+    setting = some_setting(np.random.default_rng(3), ox.DEFAULT_OPERATORS)
+    setting = Setting(setting.case, setting.operators, (Step(UNION, 0), Step(DIFFERENCE, 5)), 0.5)
+    case, place = setting.case, setting.place
+    a, f = case.columns[0], case.columns[5]
+    assert place.decided_inside == (a * case.inside.reshape(-1)).sum()
+    assert place.decided_outside == (a * case.outside.reshape(-1)).sum()
+    np.testing.assert_array_equal(
+        place.undecided[case.table.given_rows] if case.weighted else ~a & ~f, ~a & ~f
+    )
+    assert place.allowed.tolist() == [False, True, True, True, True, False]

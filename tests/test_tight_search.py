@@ -1,0 +1,370 @@
+"""The tight search against the oracle, against plain enumeration, and against itself."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from search_cases import DEFAULT, SUBSETS, seeds
+from strategies import NAMES, XOR, WeightedCase, farey_case
+from tight_cases import DIRECTED, N, any_case, flat
+
+import optexp_jax as ox
+from optexp_jax.bounds.tight import TightBounds
+from optexp_jax.operators import Operator
+from optexp_jax.oracle import OracleResult, best_formula
+from optexp_jax.problem import Problem
+from optexp_jax.search import Progress
+from optexp_jax.testing import Case, check_admissible, random_case
+from optexp_jax.tight.nodes import TightNodes
+from optexp_jax.tight.space import TightSpace
+from optexp_jax.tracing import count_traces
+from support import examples, thorough, x64_setting
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """What decides which programs are compiled, and how they are called."""
+
+    n_concepts: int
+    length: int
+    operators: tuple[Operator, ...] = DEFAULT
+    batch_size: int = 16
+    beam: int = 6
+
+    @property
+    def method(self) -> ox.Optimal:
+        return ox.Optimal(
+            self.length,
+            bounds=TightBounds(beam=self.beam),
+            operators=self.operators,
+            batch_size=self.batch_size,
+        )
+
+    def __str__(self) -> str:
+        names = "+".join(operator.name for operator in self.operators)
+        return f"{self.n_concepts}-{self.length}-{names}-{self.batch_size}-{self.beam}"
+
+
+QUICK = (
+    Bucket(6, 1),
+    Bucket(6, 2),
+    Bucket(6, 3),
+    Bucket(6, 3, beam=0, batch_size=1),
+    Bucket(6, 4),
+    Bucket(6, 4, beam=0, batch_size=4),
+    Bucket(6, 5, beam=1),
+    Bucket(3, 5),
+    Bucket(1, 3),
+    *(Bucket(6, 3 + len(subset) // 2, subset, beam=0) for subset in SUBSETS if len(subset) < 3),
+)
+SLOW = (
+    *(Bucket(6, length, subset) for length in (1, 2, 3, 5) for subset in SUBSETS),
+    *(Bucket(6, 4, subset, beam=0) for subset in SUBSETS),
+    Bucket(6, 5, beam=0, batch_size=1),
+    Bucket(6, 4, beam=2, batch_size=1),
+    Bucket(6, 6, beam=0),
+)
+buckets = pytest.mark.parametrize("bucket", (*QUICK, *SLOW) if thorough() else QUICK, ids=str)
+
+
+def ties(rng: np.random.Generator, n_concepts: int) -> Case:
+    """Many formulas that are level: few distinct masks, and a neuron made of them."""
+    columns = int(rng.integers(2, 13))
+    distinct = rng.random((int(rng.integers(1, 4)), columns)) < 0.5
+    masks = distinct[rng.integers(len(distinct), size=n_concepts)]
+    bitmap = masks[rng.integers(n_concepts)].copy()
+    for k in rng.integers(n_concepts, size=rng.integers(0, 3)):
+        bitmap = (bitmap | masks[k], bitmap & masks[k], bitmap & ~masks[k])[rng.integers(3)]
+    if rng.random() < 0.5 or not bitmap.any():
+        bitmap[rng.integers(columns)] ^= True
+    bitmap[0] |= not bitmap.any()
+    factor = int(rng.choice([1, 1, 3, 2**20, 2**36]))
+    return flat(masks, bitmap * factor, ~bitmap * factor)
+
+
+def some_case(rng: np.random.Generator, n_concepts: int) -> Case:
+    kind = rng.integers(3)
+    if kind == 0:
+        return ties(rng, n_concepts)
+    if kind == 1:
+        return any_case(rng, n_concepts)
+    return random_case(rng, n_concepts, int(rng.integers(1, 4)))
+
+
+def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -> OracleResult:
+    counts = case.inside.reshape(-1), case.outside.reshape(-1)
+    return best_formula(case.columns, *counts, case.names, length, operators)
+
+
+def assert_optimal(found: ox.Explanation, true: OracleResult, neuron_size: int) -> None:
+    assert found.formula == true.formula
+    assert found.intersection == true.intersection
+    assert found.union == neuron_size + true.extras
+    assert found.status == "optimal"
+    assert found.upper_bound == found.iou
+    assert found.gap == 0
+
+
+# Against the oracle.
+
+
+@buckets
+@examples(10)
+@given(seed=seeds)
+def test_agrees_with_the_oracle(bucket: Bucket, seed: int):
+    case = some_case(np.random.default_rng(seed), bucket.n_concepts)
+    found = ox.explain(case.table, case.neuron, bucket.method)
+    assert_optimal(found, oracle(case, bucket.length, bucket.operators), case.neuron.size)
+
+
+@pytest.mark.parametrize("name", DIRECTED)
+@pytest.mark.parametrize("length", [3, 5])
+def test_directed_cases(name: str, length: int):
+    case = DIRECTED[name]
+    found = ox.explain(case.table, case.neuron, Bucket(N, length, beam=0).method)
+    assert_optimal(found, oracle(case, length), case.neuron.size)
+
+
+@examples(10)
+@given(seed=seeds)
+def test_ratios_that_no_floating_point_number_tells_apart(seed: int):
+    rng = np.random.default_rng(seed)
+    names = tuple(NAMES[k] for k in rng.permutation(len(NAMES))[:N])
+    case: WeightedCase = farey_case(
+        rng, int(rng.integers(12, 41)), names, bool(rng.random() < 0.5), bool(rng.random() < 0.25)
+    )
+    for length in (1, 2, 3, 4):
+        found = ox.explain(case.table, case.neuron, Bucket(N, length).method)
+        assert_optimal(found, case.optimum(length), case.neuron.size)
+
+
+def test_nothing_overlaps_the_neuron():
+    case = flat(np.zeros((N, 3), bool), np.array([1, 2, 0]), np.array([0, 1, 5]))
+    found = ox.explain(case.table, case.neuron, Bucket(N, 4).method)
+    assert found.formula is None
+    assert found.status == "optimal"
+    assert found.upper_bound == 0
+
+
+@examples(10)
+@given(seed=seeds)
+def test_the_upper_bound_always_holds(seed: int):
+    rng = np.random.default_rng(seed)
+    case, length = some_case(rng, N), int(rng.integers(3, 6))
+    true = oracle(case, length)
+    optimum = true.intersection / (case.neuron.size + true.extras)
+    told: list[Progress] = []
+    method = replace(Bucket(N, length, beam=0, batch_size=1).method, callback=told.append)
+    found = ox.explain(case.table, case.neuron, method)
+    assert all(progress.upper_bound >= optimum for progress in told)
+    falling = [progress.upper_bound for progress in told]
+    assert falling == sorted(falling, reverse=True)
+    assert_optimal(found, true, case.neuron.size)
+
+
+@examples(6)
+@given(seed=seeds)
+def test_stopping_early_never_claims_too_much(seed: int):
+    rng = np.random.default_rng(seed)
+    case, length = some_case(rng, N), int(rng.integers(3, 6))
+    true = oracle(case, length)
+    optimum = true.intersection / (case.neuron.size + true.extras)
+    method = replace(Bucket(N, length, beam=0, batch_size=1).method, gap=float(rng.random()))
+    found = ox.explain(case.table, case.neuron, method)
+    assert found.iou <= optimum <= found.upper_bound
+    if found.status == "optimal":
+        assert_optimal(found, true, case.neuron.size)
+    else:
+        assert found.gap <= method.gap
+    stopped = ox.explain(case.table, case.neuron, replace(method, gap=0.0, time_limit=1e-9))
+    assert stopped.iou <= optimum <= stopped.upper_bound
+
+
+# Against itself and the published bounds.
+
+
+@examples(4)
+@given(seed=seeds)
+def test_settings_do_not_change_the_result(seed: int):
+    rng = np.random.default_rng(seed)
+    case, length = some_case(rng, N), int(rng.integers(3, 6))
+    true = oracle(case, length)
+    for beam in range(7):
+        batch_size = (1, 4, 16)[beam % 3]
+        bucket = Bucket(N, length, beam=beam, batch_size=batch_size)
+        with x64_setting(beam % 2 == 1):
+            found = ox.explain(case.table, case.neuron, bucket.method)
+        assert_optimal(found, true, case.neuron.size)
+
+
+@examples(5)
+@given(seed=seeds)
+def test_the_order_of_concepts_does_not_change_the_result(seed: int):
+    rng = np.random.default_rng(seed)
+    case, length = some_case(rng, N), int(rng.integers(2, 6))
+    results = set()
+    for _ in range(3):
+        order = rng.permutation(N)
+        # The same sets under the same names, numbered in another way.
+        sets = [np.flatnonzero(column).tolist() for column in case.columns[order].T]
+        sizes = (case.inside + case.outside).reshape(-1)
+        table = ox.ConceptTable.from_signatures(sets, sizes, [case.names[k] for k in order])
+        neuron = ox.NeuronCounts.from_signatures(table, case.inside.reshape(-1))
+        found = ox.explain(table, neuron, Bucket(N, length).method)
+        results.add((found.formula, found.intersection, found.union))
+    assert len(results) == 1
+
+
+@examples(6)
+@given(seed=seeds)
+def test_same_as_the_published_bounds(seed: int):
+    case = some_case(np.random.default_rng(seed), N)
+    case = flat(case.columns, case.inside.reshape(-1), case.outside.reshape(-1))
+    tight = ox.explain(case.table, case.neuron, Bucket(N, 3).method)
+    paper = ox.explain(case.table, case.neuron, ox.Optimal(3, bounds=ox.PaperBounds()))
+    assert (tight.formula, tight.score, tight.status) == (paper.formula, paper.score, paper.status)
+
+
+@examples(4)
+@given(seed=seeds)
+def test_other_operators_are_handed_to_the_published_bounds(seed: int):
+    case = some_case(np.random.default_rng(seed), 3)
+    operators = (*DEFAULT, XOR)
+    method = ox.Optimal(3, bounds=TightBounds(), operators=operators)
+    found = ox.explain(case.table, case.neuron, method)
+    assert_optimal(found, oracle(case, 3, operators), case.neuron.size)
+    problem = Problem(case.table, case.neuron, 3, operators)
+    assert not isinstance(TightBounds().open(problem), TightSpace)
+    problem = Problem(case.table, case.neuron, 3, DEFAULT)
+    assert isinstance(TightBounds().open(problem), TightSpace)
+
+
+@pytest.mark.parametrize("operators", SUBSETS if thorough() else [DEFAULT], ids=str)
+def test_every_claim_of_a_search(operators: tuple[Operator, ...]):
+    # The short run keeps to length 3, for which nothing else has to be compiled.
+    cases, lengths = (1000, (1, 2, 3, 4)) if thorough() else (25, (3,))
+    report = check_admissible(
+        TightBounds(beam=0), cases=cases, lengths=lengths, operators=operators
+    )
+    assert report.admissible, str(report)
+    if len(operators) == 3:
+        assert report.nodes > cases
+
+
+def test_from_w_to_iou():
+    # A node is queued with an IoU that no formula of it exceeds: W <= w means IoU <= w / |N|, or
+    # IoU below the v at which w was made.
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        case = some_case(rng, 3)
+        space = TightSpace(Problem(case.table, case.neuron, 3, DEFAULT), 1, 0)
+        size = case.neuron.size
+        held = rng.random(case.columns.shape[1]) < rng.random()
+        intersection = int(held @ case.inside.reshape(-1))
+        extras = int(held @ case.outside.reshape(-1))
+        v = float(rng.random() ** 2)
+        w = intersection - v * extras
+        none = np.empty(0, np.int32)
+        nodes = TightNodes.outer(3, [], np.zeros(1, np.int32), np.zeros(1, np.int32), v)
+        assert len(TightNodes.outer(3, [], none, none, v)) == 0
+        (upper,) = space._queue(nodes, np.array([w])).upper
+        assert upper * (size + extras) >= intersection or intersection < v * (size + extras)
+
+
+# At a size where nothing can be tried by hand.
+
+
+def overlapping(rng: np.random.Generator, n_concepts: int, n_rows: int) -> ox.ConceptTable:
+    """Concept sets as photographs have them: a scene, some objects, parts of them, a colour."""
+    scenes, objects, parts = 6, 14, 10
+    colours = n_concepts - scenes - objects - parts
+    whole = rng.integers(objects, size=parts)  # the object that a part belongs to
+    usual = rng.random((scenes, objects)) ** 3
+    sets = []
+    for _ in range(n_rows):
+        scene = int(rng.integers(scenes))
+        held = np.flatnonzero(rng.random(objects) < usual[scene] * 0.5)
+        own = [k for k in range(parts) if whole[k] in held and rng.random() < 0.4]
+        rows = [scene, *(scenes + held), *(scenes + objects + np.array(own, int))]
+        if rng.random() < 0.8:
+            rows.append(scenes + objects + parts + int(rng.integers(colours)))
+        sets.append([int(k) for k in rows if rng.random() < 0.95])
+    sizes = (rng.pareto(1.2, n_rows) * 100 + 1).astype(np.int64)
+    return ox.ConceptTable.from_signatures(sets, sizes)
+
+
+def noisy(rng: np.random.Generator, table: ox.ConceptTable, n_sources: int) -> ox.NeuronCounts:
+    """A neuron that fires at half of the locations of a few concepts, and at some others."""
+    chosen = rng.permutation(table.n_concepts)[:n_sources]
+    rate = np.full(len(table.signatures), 0.01)
+    for k in chosen.tolist():
+        rate[table.signatures.membership(k)] = rng.random()
+    active = rng.binomial(table.sizes, rate)
+    rows = table.given_rows
+    assert rows is not None
+    counts = np.zeros(len(rows), np.int64)
+    counts[np.unique(rows, return_index=True)[1]] = active[np.unique(rows)]
+    return ox.NeuronCounts.from_signatures(table, counts)
+
+
+def by_enumeration(table: ox.ConceptTable, neuron: ox.NeuronCounts) -> tuple[int, int]:
+    """The best score of all formulas of at most three concepts, over signatures."""
+    masks = np.stack([table.signatures.membership(k) for k in range(table.n_concepts)])
+    counts = np.stack([neuron.inside, neuron.outside], axis=1).astype(float)  # far below 2**53
+    best = (0, 1)
+
+    def offer(counted: np.ndarray) -> None:
+        nonlocal best
+        intersections, unions = counted[:, 0], counted[:, 1] + neuron.size
+        row = int((intersections / unions).argmax())
+        score = int(intersections[row]), int(unions[row])
+        if score[0] * best[1] > best[0] * score[1]:
+            best = score
+
+    def joined(left: np.ndarray) -> np.ndarray:
+        """Counts of `left∘x` for all x and operators; a repeated concept only makes it shorter."""
+        own, alone = left @ counts, masks @ counts
+        shared = np.stack(
+            [(left * part) @ masks.T.astype(float) for part in counts.T], axis=2
+        )  # [left, x, 2]
+        own, alone = own[:, None], alone[None]
+        return np.concatenate([own + alone - shared, shared, own - shared], axis=1).reshape(-1, 2)
+
+    offer(masks @ counts)
+    offer(joined(masks))
+    for a in masks:
+        for pairs in (a | masks, a & masks, a & ~masks):
+            offer(joined(pairs))
+    return best
+
+
+def test_forty_overlapping_concepts():
+    rng = np.random.default_rng(5)
+    table = overlapping(rng, 40, 600)
+    assert len(table.signatures) > 400
+    first = None
+    for unit in range(40 if thorough() else 4):
+        neuron = noisy(rng, table, n_sources=2 + unit % 6)
+        found = ox.explain(table, neuron, ox.Optimal(3, bounds=TightBounds(beam=unit % 3)))
+        assert found.score.ratio == Fraction(*by_enumeration(table, neuron))
+        assert found.status == "optimal"
+        assert found.formula is not None
+        held = table.holds(found.formula)
+        assert int(neuron.inside[held].sum()) == found.intersection
+        first = found if first is None else first
+    assert first is not None
+    # The bounds leave next to nothing of the 530 000 formulas to be tried.
+    assert first.stats.expanded < 1000
+
+
+def test_units_of_one_table_share_their_programs():
+    rng = np.random.default_rng(11)
+    table = overlapping(rng, 40, 600)
+    before = None
+    for unit in range(20):
+        neuron = noisy(rng, table, n_sources=2 + unit % 6)
+        ox.explain(table, neuron, ox.Optimal(3, bounds=TightBounds()))
+        before = count_traces() if before is None else before
+    assert count_traces() == before

@@ -1,0 +1,296 @@
+"""Problems for the tests of the tight search, and its quantities counted by plain enumeration."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+import optexp_jax as ox
+from optexp_jax.operators import Operator
+from optexp_jax.oracle import enumerate_formulas
+from optexp_jax.problem import Problem
+from optexp_jax.testing import Case, random_case
+from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Forms
+from optexp_jax.tight.place import OPERATORS, Place, Places, Step
+
+N = 6
+"""Concepts of nearly all cases: every number of concepts is compiled anew."""
+
+FORM_OF = {ox.OR: UNION, ox.AND: INTERSECTION, ox.AND_NOT: DIFFERENCE}
+HUGE_BITS = 40
+
+
+def forms_of(operators: Sequence[Operator]) -> Forms:
+    """The operators as the bounds take them."""
+    return Forms(ox.OR in operators, ox.AND in operators, ox.AND_NOT in operators)
+
+
+def flat(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> Case:
+    """A case of one sample, from masks `[concept, column]` and counts by column."""
+    return Case(masks[:, None], inside[None].astype(np.int64), outside[None].astype(np.int64))
+
+
+def by_sets(n_concepts: int, rows: dict[str, tuple[int, int]]) -> Case:
+    """A case from concept sets, written as letters, with their active and inactive locations."""
+    masks = np.array([["abcdef"[k] in name for name in rows] for k in range(n_concepts)])
+    counts = np.array(list(rows.values()))
+    return flat(masks, counts[:, 0], counts[:, 1])
+
+
+DIRECTED = {
+    # A source outside the filter is not filtered: `(a AND NOT d) OR b` has W = 20 at v = 0.5.
+    "outside the filter": by_sets(N, {"a": (10, 0), "ad": (0, 10), "bd": (10, 0), "d": (0, 100)}),
+    # What x shares with both is inside once: `(a OR b) AND NOT c` has W = 35 at v = 0.5.
+    "shared inside": by_sets(
+        N, {"abc": (10, 0), "ac": (0, 40), "bc": (0, 40), "a": (30, 0), "b": (5, 0)}
+    ),
+    "nested": by_sets(
+        N,
+        {"a": (5, 3), "ab": (2, 7), "abc": (4, 0), "abcd": (1, 9), "abcde": (6, 2), "f": (1, 1)},
+    ),
+    "duplicate": by_sets(
+        N, {"abc": (7, 2), "de": (3, 3), "abcde": (1, 4), "f": (2, 0), "": (3, 9)}
+    ),
+    "disjoint": by_sets(
+        N, {"a": (9, 1), "b": (8, 2), "c": (7, 3), "d": (6, 4), "e": (5, 5), "f": (4, 6)}
+    ),
+    "empty": by_sets(N, {"a": (3, 1), "ab": (2, 2), "": (4, 4)}),
+    "full": by_sets(N, {"abcdef": (5, 5), "bcdef": (3, 1), "cdef": (0, 8)}),
+    "all pairs": by_sets(
+        N,
+        {
+            a + b: (int(3 * k % 7), int(5 * k % 11))
+            for k, (a, b) in enumerate(product("abcdef", repeat=2), 1)
+            if a < b
+        },
+    ),
+    "one location": by_sets(N, {"abc": (1, 0)}),
+    "never paid twice": by_sets(
+        N, {"abcdef": (0, 60), "a": (10, 0), "b": (10, 0), "c": (10, 0), "d": (10, 0)}
+    ),
+}
+
+
+def any_case(rng: np.random.Generator, n_concepts: int = N) -> Case:
+    """A random case of many columns: single locations, small counts, or huge ones."""
+    case = random_case(rng, n_concepts, int(rng.integers(1, 4)))
+    masks = case.masks.reshape(n_concepts, -1)
+    columns = masks.shape[1]
+    kind = rng.integers(4)
+    if kind == 0:
+        inside, outside = case.inside.reshape(-1), case.outside.reshape(-1)
+    elif kind < 3:
+        inside, outside = rng.integers(0, 10, (2, columns)) * (rng.random((2, columns)) < 0.7)
+    else:
+        inside, outside = rng.integers(0, 2 ** rng.integers(2, HUGE_BITS, (2, columns)))
+    inside[0] += not inside.any()
+    return flat(masks, inside, outside)
+
+
+def some_v(rng: np.random.Generator) -> float:
+    """A threshold: anything in [0, 1], with its ends."""
+    chosen = rng.integers(8)
+    ends = (0.0, 1.0, 2.0**-60, 0.5)
+    return ends[chosen] if chosen < len(ends) else float(rng.random() ** rng.integers(1, 4))
+
+
+def some_steps(
+    rng: np.random.Generator, operators: Sequence[Operator], n_concepts: int = N, most: int = 2
+) -> tuple[Step, ...]:
+    """Outer steps of distinct concepts; often none."""
+    count = int(rng.choice([0, 0, *range(1, most + 1)]))
+    concepts = rng.permutation(n_concepts)[:count].tolist()
+    used = [FORM_OF[operator] for operator in operators]
+    return tuple(Step(used[rng.integers(len(used))], k) for k in concepts)
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """All chains of one length inside a place, as written, with their counts there."""
+
+    concepts: np.ndarray
+    forms: np.ndarray
+    i: np.ndarray
+    e: np.ndarray
+    masks: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    def take(self, rows: np.ndarray) -> "Chains":
+        return Chains(
+            *(getattr(self, part)[rows] for part in ("concepts", "forms", "i", "e", "masks"))
+        )
+
+    def w(self, v: float) -> np.ndarray:
+        """W = I − v·E, rounded."""
+        return self.i - v * self.e
+
+    def exact_w(self, row: int, v: float) -> Fraction:
+        return int(self.i[row]) - Fraction(v) * int(self.e[row])
+
+    def text(self, row: int) -> str:
+        parts = ["abcdef"[self.concepts[row, 0]]]
+        for form, concept in zip(self.forms[row], self.concepts[row, 1:], strict=True):
+            parts.append(f"{OPERATORS[form]} {'abcdef'[concept]}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A place in a case, and everything that can be written there, by enumeration."""
+
+    case: Case
+    operators: tuple[Operator, ...]
+    steps: tuple[Step, ...]
+    v: float
+
+    @cached_property
+    def problem(self) -> Problem:
+        return Problem(self.case.table, self.case.neuron, N, self.operators)
+
+    @cached_property
+    def place(self) -> Place:
+        return Places(self.problem).at(self.steps)
+
+    @cached_property
+    def slack(self) -> float:
+        """What the search adds to every bound."""
+        return 2.0**-41 * self.case.table.n_locations
+
+    @cached_property
+    def undecided(self) -> np.ndarray:
+        """Columns that the outer steps leave undecided."""
+        left = np.ones(self.case.columns.shape[1], bool)
+        for step in self.steps:
+            member = self.case.columns[step.concept]
+            left &= member if step.form == INTERSECTION else ~member
+        return left
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Concepts that no outer step uses."""
+        return np.setdiff1d(np.arange(N), [step.concept for step in self.steps])
+
+    @cached_property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Active and inactive locations by column, 0 where all is decided."""
+        left = self.undecided
+        return self.case.inside.reshape(-1) * left, self.case.outside.reshape(-1) * left
+
+    def chains(self, length: int) -> Chains:
+        """All chains of exactly this many concepts."""
+        return self._by_length(length)[length]
+
+    def _by_length(self, length: int) -> dict[int, Chains]:
+        known = self.__dict__.setdefault("_chains", {})
+        if length not in known:
+            known.update(enumerate_chains(self, length))
+        return known
+
+
+def enumerate_chains(setting: Setting, length: int) -> Iterator[tuple[int, Chains]]:
+    """Chains of up to `length` concepts in a place, by number of concepts."""
+    inside, outside = setting.counts
+    codes = np.array([FORM_OF[operator] for operator in setting.operators])
+    masks = setting.case.columns[setting.free]
+    by_length: dict[int, list[Chains]] = {k: [] for k in range(1, length + 1)}
+    for part in enumerate_formulas(masks, inside, outside, length, setting.operators):
+        by_length[part.concepts.shape[1]].append(
+            Chains(
+                setting.free[part.concepts],
+                codes[part.operators],
+                part.intersections,
+                part.extras,
+                part.masks & setting.undecided,
+            )
+        )
+    for k, parts in by_length.items():
+        # Longer chains than there are concepts do not exist.
+        none = Chains(
+            np.empty((0, k), int),
+            np.empty((0, k - 1), int),
+            np.empty(0, int),
+            np.empty(0, int),
+            np.empty((0, masks.shape[1]), bool),
+        )
+        yield (
+            k,
+            Chains(
+                *(
+                    np.concatenate([getattr(chains, name) for chains in [none, *parts]])
+                    for name in ("concepts", "forms", "i", "e", "masks")
+                )
+            ),
+        )
+
+
+def some_setting(rng: np.random.Generator, operators: tuple[Operator, ...]) -> Setting:
+    """A random case or a directed one, with thresholds and outer steps."""
+    if rng.random() < 0.3:
+        name = rng.choice(list(DIRECTED))
+        case = DIRECTED[str(name)]
+        if rng.random() < 0.5:  # the same with its concepts in another order
+            case = replace(case, masks=case.masks[rng.permutation(N)])
+    else:
+        case = any_case(rng)
+    return Setting(case, operators, some_steps(rng, operators), some_v(rng))
+
+
+def assert_bounded(chains: Chains, bounds: np.ndarray, setting: Setting, what: str) -> None:
+    """Every chain's W is at most its bound and the slack of the search, in exact numbers."""
+    assert not np.isnan(bounds).any()
+    # Rounding to float64 is far below half the slack, so only these few need exact numbers.
+    suspects = np.flatnonzero(chains.w(setting.v) > bounds + setting.slack / 2)
+    for row in suspects.tolist():
+        exact = chains.exact_w(row, setting.v)
+        held = np.isfinite(bounds[row]) and exact <= Fraction(float(bounds[row])) + Fraction(
+            setting.slack
+        )
+        assert held, (
+            f"{what}: {chains.text(row)} has W = {float(exact)!r}, above {bounds[row]!r}, inside "
+            f"{setting.steps} at v = {setting.v!r} in\n{setting.case}"
+        )
+
+
+def truth_tables(chains: Chains) -> np.ndarray:
+    """Each chain's truth table over its concepts in ascending order, as an integer.
+
+    Chains of the same concepts with the same table are one formula written in several ways.
+    """
+    length = chains.concepts.shape[1]
+    place_of = np.argsort(np.argsort(chains.concepts, axis=1), axis=1)
+    rows = np.arange(2**length)
+    bit = (rows[None, None, :] >> place_of[:, :, None]) & 1 == 1  # [chain, concept, row]
+    held = bit[:, 0]
+    for k in range(1, length):
+        form = chains.forms[:, k - 1][:, None]
+        held = np.select(
+            [form == UNION, form == INTERSECTION],
+            [held | bit[:, k], held & bit[:, k]],
+            held & ~bit[:, k],
+        )
+    return held @ (1 << rows)
+
+
+def groups(chains: Chains) -> np.ndarray:
+    """The number of the formula that each chain is a way to write."""
+    sets = np.sort(chains.concepts, axis=1) @ N ** np.arange(chains.concepts.shape[1])
+    return np.unique(np.column_stack([sets, truth_tables(chains)]), axis=0, return_inverse=True)[
+        1
+    ].reshape(-1)
+
+
+def is_new(setting: Setting, chains: Chains) -> np.ndarray:
+    """Which chains hold elsewhere than every formula of fewer concepts, where there is anything."""
+    there = setting.counts[0] + setting.counts[1] > 0
+    shorter = {b"", np.packbits(np.zeros(there.sum(), bool)).tobytes()}
+    for length in range(1, chains.concepts.shape[1]):
+        packed = np.packbits(setting.chains(length).masks[:, there], axis=1)
+        shorter |= {row.tobytes() for row in packed}
+    return np.array(
+        [row.tobytes() not in shorter for row in np.packbits(chains.masks[:, there], axis=1)], bool
+    )
