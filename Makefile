@@ -37,7 +37,9 @@ thorough: $(VENV)/.installed-test ## Run pytest with 50 times the examples, and 
 	$(BIN)/python -m pytest --thorough
 
 bench: $(VENV)/.installed-bench ## Run the benchmarks
-	$(BIN)/optexp bench
+	$(BIN)/python benchmarks/table.py
+	$(BIN)/python benchmarks/paper_modes.py
+	$(BIN)/python benchmarks/tight.py
 
 docs: $(VENV)/.installed-docs ## Build the documentation into site/, failing on broken links
 	$(BIN)/zensical build --clean --strict

@@ -118,7 +118,7 @@ def _print_demo(options: argparse.Namespace, demo: Demo, results: Sequence[DemoR
     console = _console()
     console.print(
         f"{len(results)} neurons, each built from a formula, then blurred and noised. Best formula "
-        f"of at most {options.length} concepts, proved by trying all of them.",
+        f"of at most {options.length} concepts, proved to be the best.",
         highlight=False,
     )
     table = Table(box=rich.box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)

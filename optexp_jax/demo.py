@@ -16,7 +16,7 @@ from optexp_jax.concepts import ConceptTable, LabelLayer
 from optexp_jax.explain import explain
 from optexp_jax.explanation import Explanation
 from optexp_jax.formula import Formula
-from optexp_jax.methods import Exhaustive, NetDissect
+from optexp_jax.methods import NetDissect, Optimal
 
 N_SCENES = 48
 SIZE = 32
@@ -82,12 +82,12 @@ def make_demo(seed: int = 0) -> Demo:
 
 
 def explain_demo(demo: Demo, length: int = 3) -> Iterator[DemoResult]:
-    """Explain each neuron by one concept and by at most `length`, trying every formula."""
-    single, every = NetDissect(), Exhaustive(length)
+    """Explain each neuron by one concept and by at most `length`, with a proof."""
+    single, best = NetDissect(), Optimal(length)
     for neuron in demo.neurons:
         counts = demo.table.count(neuron.bitmap)
         yield DemoResult(
-            neuron, explain(demo.table, counts, single), explain(demo.table, counts, every)
+            neuron, explain(demo.table, counts, single), explain(demo.table, counts, best)
         )
 
 

@@ -7,6 +7,7 @@ in a sample axis; `aggregate` sums over it. The decomposition loses nothing:
     dIoU(L) = (I^U + I^C) / (|N| + E^U + E^C) = IoU(L)
 """
 
+import math
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, TypeVar
@@ -162,16 +163,12 @@ def _sum_concepts(
 ) -> Quantities:
     cell = entry_concept * shape[1] + sample[entry_patch]
 
-    def total(part: Int64[Array, " patches"]) -> Int64[Array, "concepts samples"]:
-        counts = part.at[entry_patch].get(mode="fill", fill_value=0)
-        return jax.ops.segment_sum(counts, cell, shape[0] * shape[1]).reshape(shape)
-
-    return Quantities(
-        iu=total(_where(unique, inside)),
-        ic=total(_where(~unique, inside)),
-        eu=total(_where(unique, outside)),
-        ec=total(_where(~unique, outside)),
-    )
+    parts = [_where(kind, counts) for counts in (inside, outside) for kind in (unique, ~unique)]
+    # One sum over wide rows is several times faster than one a column.
+    columns = jnp.stack(parts, axis=1).at[entry_patch].get(mode="fill", fill_value=0)
+    sums = jax.ops.segment_sum(columns, cell, shape[0] * shape[1])
+    iu, ic, eu, ec = sums.T.reshape(len(parts), *shape)
+    return Quantities(iu=iu, ic=ic, eu=eu, ec=ec)
 
 
 @partial(jax.jit, static_argnums=7)
@@ -186,22 +183,22 @@ def _sum_formulas(
     n_samples: int,
 ) -> Quantities:
     word, lane = signature // LANES, (signature % LANES).astype(jnp.uint32)
+    parts = [_where(kind, counts) for counts in (inside, outside) for kind in (unique, common)]
+    columns = jnp.stack(parts, axis=1)
 
-    def one_formula(packed: UInt32[Array, " words"]) -> Quantities:
-        here = (packed[word] >> lane) & jnp.uint32(1) != 0
-
-        def total(part: Int64[Array, " patches"]) -> Int64[Array, " samples"]:
-            return jax.ops.segment_sum(part, sample, n_samples, indices_are_sorted=True)
-
-        return Quantities(
-            iu=total(_where(here & unique, inside)),
-            ic=total(_where(here & common, inside)),
-            eu=total(_where(here & unique, outside)),
-            ec=total(_where(here & common, outside)),
-        )
+    def few_formulas(packed: UInt32[Array, "few words"]) -> Int64[Array, "few 4 samples"]:
+        here = (packed.T[word] >> lane[:, None]) & jnp.uint32(1) != 0
+        counts = jnp.where(here[:, :, None], columns[:, None, :], jnp.int64(0))
+        # One sum over wide rows is several times faster than one a column.
+        wide = counts.reshape(len(columns), -1)
+        sums = jax.ops.segment_sum(wide, sample, n_samples, indices_are_sorted=True)
+        return sums.T.reshape(len(packed), len(parts), n_samples)
 
     # A few formulas at a time: there can be millions of patches.
-    return jax.lax.map(one_formula, held, batch_size=8)
+    few = math.gcd(len(held), 8)
+    sums = jax.lax.map(few_formulas, held.reshape(-1, few, held.shape[1]))
+    iu, ic, eu, ec = jnp.moveaxis(sums.reshape(len(held), len(parts), n_samples), 1, 0)
+    return Quantities(iu=iu, ic=ic, eu=eu, ec=ec)
 
 
 def _where(

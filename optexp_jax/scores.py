@@ -148,12 +148,11 @@ def pad_batch(batch: FormulaBatch) -> FormulaBatch:
 
 def signatures_held(table: ConceptTable, batch: FormulaBatch) -> UInt32[Array, "batch words"]:
     """Where each formula of a batch holds, as packed signatures."""
-    bits = operator_bits(batch.operator_set)
     return _evaluate_chains(
         device_table(table).membership,
-        jnp.asarray(batch.concepts, jnp.int32),
-        jnp.asarray(batch.operators, jnp.int32),
-        jnp.asarray(bits),
+        batch.concepts,
+        batch.operators,
+        operator_bits(batch.operator_set),
     )
 
 

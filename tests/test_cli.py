@@ -64,15 +64,6 @@ def test_bad_usage_is_one_line(
     assert "--help" in line
 
 
-def test_refused_work_is_one_line(capsys: pytest.CaptureFixture[str]):
-    assert cli.main(["demo", "--length", "8"]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    (line,) = captured.err.splitlines()
-    assert line.startswith("optexp demo: ")
-    assert "formulas" in line
-
-
 @pytest.mark.parametrize("kind", [ValueError, TypeError, FileNotFoundError, KeyboardInterrupt])
 def test_failures_have_no_traceback(
     capsys: pytest.CaptureFixture[str],

@@ -1,0 +1,159 @@
+"""The tight search at the scale of Broden and of ADE20K, on generated data.
+
+    python benchmarks/tight.py               all rows that end within minutes
+    python benchmarks/tight.py --rows length3 hard
+
+Prints what each kind of work takes after a warm-up unit, with the time that compilation took
+apart, and writes the same as JSON. Every search has a time limit; one that reaches it counts with
+that limit and is marked.
+"""
+
+import argparse
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from broden_like import ade_like, broden_like, unit
+from harness import Figure, benchmark_parser, report, say
+
+import optexp_jax as ox
+
+MIXED_UNITS = 20
+HARD_KINDS = ("weak", "random", "broad", "dominant")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One unit's search."""
+
+    kind: str
+    seconds: float
+    explanation: ox.Explanation
+
+
+def search(
+    table: ox.ConceptTable,
+    neurons: Sequence[tuple[str, ox.NeuronCounts]],
+    method: ox.AbstractMethod,
+) -> list[Run]:
+    """Explain units one after another, telling each."""
+    runs: list[Run] = []
+    for kind, neuron in neurons:
+        start = time.perf_counter()
+        found = ox.explain(table, neuron, method)
+        runs.append(Run(kind, time.perf_counter() - start, found))
+        say(f"  {kind}: {runs[-1].seconds:.3f} s, {found}")
+    return runs
+
+
+def units(
+    table: ox.ConceptTable, kinds: Sequence[str], seed: int
+) -> list[tuple[str, ox.NeuronCounts]]:
+    return [(kind, unit(table, seed + k, kind).counts) for k, kind in enumerate(kinds)]
+
+
+def summarise(
+    name: str, runs: Sequence[Run], median: float | None, worst: float | None
+) -> list[Figure]:
+    """Median and worst seconds; what was not proved is told."""
+    seconds = [run.seconds for run in runs]
+    open_ones = sum(run.explanation.status != "optimal" for run in runs)
+    note = (
+        f"{len(runs)} units, {open_ones} not proved in time" if open_ones else f"{len(runs)} units"
+    )
+    return [
+        Figure(f"{name}, median", statistics.median(seconds), "s", median, note),
+        Figure(f"{name}, worst", max(seconds), "s", worst, note),
+    ]
+
+
+def length_three(table: ox.ConceptTable, limit: float) -> list[Figure]:
+    method = ox.Optimal(length=3, time_limit=limit)
+    runs = search(table, units(table, ["mixed"] * MIXED_UNITS, 100), method)
+    return summarise("length 3", runs, 0.5, 3.0)
+
+
+def hard(table: ox.ConceptTable, limit: float) -> list[Figure]:
+    method = ox.Optimal(length=3, time_limit=limit)
+    runs = search(table, units(table, HARD_KINDS * 2, 200), method)
+    return [
+        Figure(f"length 3, {kind}", max(r.seconds for r in runs if r.kind == kind), "s", 5.0)
+        for kind in HARD_KINDS
+    ]
+
+
+def length_four(table: ox.ConceptTable, limit: float) -> list[Figure]:
+    method = ox.Optimal(length=4, time_limit=limit)
+    search(table, units(table, ["mixed"], 300), ox.Optimal(length=4, time_limit=1.0))  # compiles
+    mixed = search(table, units(table, ["mixed"] * 3, 300), method)
+    dominant = search(table, units(table, ["dominant"], 310), method)
+    figures = summarise("length 4", mixed, None, 5.0)
+    figures += summarise("length 4, dominant", dominant, None, 120.0)
+    gaps = [run.explanation.gap for run in (*mixed, *dominant)]
+    return [*figures, Figure("length 4, largest gap left", max(gaps), "", None)]
+
+
+def disjoint(table: ox.ConceptTable, limit: float) -> list[Figure]:
+    ade = ade_like()
+    figures: list[Figure] = []
+    for length, must in ((3, 0.2), (8, 1.0)):
+        method = ox.Optimal(length=length, time_limit=limit)
+        search(ade, units(ade, ["mixed"], 400), method)
+        runs = search(ade, units(ade, ["mixed"] * 5, 401), method)
+        figures += summarise(f"ADE-like, disjoint, length {length}", runs, None, must)
+    return figures
+
+
+def beam(table: ox.ConceptTable, limit: float) -> list[Figure]:
+    method = ox.Beam(length=3, size=5)
+    search(table, units(table, ["mixed"], 500), method)
+    runs = search(table, units(table, ["mixed"] * 3, 501), method)
+    return summarise("guided beam, size 5, length 3", runs, None, 0.5)
+
+
+ROWS: dict[str, Callable[[ox.ConceptTable, float], list[Figure]]] = {
+    "length3": length_three,
+    "hard": hard,
+    "length4": length_four,
+    "disjoint": disjoint,
+    "beam": beam,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = benchmark_parser(__doc__ or "", "tight")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--time-limit", type=float, default=120.0, help="seconds a unit")
+    arguments = parser.parse_args(argv)
+
+    say("Building the Broden-like table")
+    table = broden_like()
+    say(repr(table))
+    # The interpreter, JAX and the table are up; what the first search adds is compilation.
+    first = search(table, units(table, ["mixed"], 1), ox.Optimal(length=3))[0]
+    again = search(table, units(table, ["mixed"], 1), ox.Optimal(length=3))[0]
+    figures = [
+        Figure("first call, compilation included", first.seconds, "s", 30.0),
+        Figure("the same unit again", again.seconds, "s"),
+        Figure("programs compiled", first.explanation.stats.compilations),
+    ]
+    for row in arguments.rows:
+        say(f"Row {row}")
+        figures += ROWS[row](table, arguments.time_limit)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    figures.append(Figure("peak memory of the process", peak, "GiB", 3.0, "generation included"))
+    settings = {
+        "signatures": len(table.signatures),
+        "concepts": table.n_concepts,
+        "locations": table.n_locations,
+        "time_limit": arguments.time_limit,
+        "rows": arguments.rows,
+    }
+    return report("The tight search", figures, settings, arguments.json)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,281 @@
+"""The admissibility checker: it passes what is right and finds what is wrong."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+from jaxtyping import Array, Bool, Int32, Int64, PyTree
+from strategies import XOR
+from support import thorough
+
+import optexp_jax as ox
+from optexp_jax.bounds import TopBott
+from optexp_jax.bounds.paper import PaperSpace
+from optexp_jax.bounds.paper_nodes import PaperNodes
+from optexp_jax.formula_batch import FormulaBatch
+from optexp_jax.problem import Problem
+from optexp_jax.quantities import Quantities
+from optexp_jax.scores import Score
+from optexp_jax.search import AbstractSpace, Candidate, Incumbent, Queued, Turn
+from optexp_jax.testing import AdmissibilityReport, Case, admissible, check_admissible, random_case
+from optexp_jax.testing.truth import Trial, Truth
+
+# In a quick run all cases have one shape, which other tests have compiled already.
+SMALL = {3: ((3, 1),)}
+CASES = 400 if thorough() else 12
+
+
+@pytest.fixture(autouse=True)
+def few_shapes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(admissible, "SHAPES", SMALL)
+
+
+def check(bounds: ox.Bounds, cases: int = CASES, **settings: Any) -> AdmissibilityReport:
+    return check_admissible(bounds, cases=cases, lengths=(3,), **settings)
+
+
+# What is right passes.
+
+
+def test_published_bounds_pass():
+    report = check(ox.PaperBounds())
+    assert report.admissible, report
+    assert report.counterexample is None
+    assert report.cases == CASES
+    assert report.bounds > report.nodes > CASES
+    assert str(report) == (
+        f"No counterexample in {CASES} cases, {report.nodes} nodes, "
+        f"{report.bounds} comparisons of a bound with a formula."
+    )
+
+
+def test_the_same_seed_checks_the_same():
+    assert check(ox.PaperBounds(), cases=3) == check(ox.PaperBounds(), cases=3)
+    assert check(ox.PaperBounds(), cases=3, seed=1) != check(ox.PaperBounds(), cases=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        ox.PaperBounds(),
+        ox.PaperBounds(ox.LabelVectors()),
+        ox.PaperBounds(aggregated_first=False),
+        ox.PaperBounds(rewriting=False, recent_memory=False, propagation=False),
+        ox.PaperBounds(min_iou=False, index_order=False),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize(
+    "operators", [ox.DEFAULT_OPERATORS, (ox.AND_NOT, ox.OR), (ox.AND, ox.AND_NOT, XOR)], ids=str
+)
+def test_all_forms_of_the_published_bounds_pass(
+    bounds: ox.Bounds, operators: tuple[ox.Operator, ...]
+):
+    report = check_admissible(bounds, cases=300, operators=operators)
+    assert report.admissible, report
+
+
+# Vectors that are wrong.
+
+
+class Changed(ox.ImprovementVectors):
+    """The published vectors with something changed."""
+
+    change: Callable[[TopBott], TopBott] = eqx.field(static=True)
+
+    def prepare(self, concepts: Quantities, length: int) -> PyTree[Array]:
+        return ox.PublishedVectors().prepare(concepts, length)
+
+    def of_labels(
+        self,
+        prepared: PyTree[Array],
+        chains: Int32[Array, "rows length"],
+        further: Int32[Array, " rows"],
+    ) -> TopBott:
+        return self.change(ox.PublishedVectors().of_labels(prepared, chains, further))
+
+
+def top_of_one(right: TopBott) -> TopBott:
+    """The best concept in place of the t best."""
+    return TopBott(right.top_one, right.top_one, right.bottom)
+
+
+def bottom_is_top(right: TopBott) -> TopBott:
+    """The largest value in place of the smallest."""
+    return TopBott(right.top, right.top_one, right.top_one)
+
+
+WRONG_VECTORS = [top_of_one, bottom_is_top] if thorough() else [top_of_one]
+
+
+@pytest.mark.parametrize("change", WRONG_VECTORS, ids=lambda change: change.__name__)
+def test_wrong_vectors_are_found(change: Callable[[TopBott], TopBott]):
+    report = check(ox.PaperBounds(Changed(change)), cases=200)
+    assert not report.admissible
+    assert report.counterexample is not None
+    claim = report.counterexample.claim
+    assert claim.what == "the upper bound of a node"
+    assert claim.claimed < claim.score.iou
+    # The counterexample is small: hardly a cell that could be left out.
+    trial = report.counterexample.trial
+    matters = trial.case.masks.any(0) | (trial.case.inside > 0)
+    assert matters.sum() <= 4
+    # And it says what anybody needs to see it.
+    text = str(report)
+    assert text.startswith("NOT ADMISSIBLE, found after")
+    for part in ("the upper bound of a node", str(claim.formula), "sample 0: {", "PaperNodes("):
+        assert part in text
+    # It is true: the formula has that score in that problem.
+    assert claim.formula is not None
+    score = ox.iou(trial.case.table, trial.case.neuron, claim.formula)
+    assert (score.intersection, score.union) == (claim.score.intersection, claim.score.union)
+
+
+# Search spaces that are wrong in other ways. The rest of them is right.
+
+
+class Spoiled(ox.Bounds):
+    """The published family with another search space."""
+
+    space: type[PaperSpace] = eqx.field(static=True)
+
+    def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[PaperNodes]:
+        return self.space(problem, ox.PaperBounds(), 8 if batch_size is None else batch_size)
+
+
+class LowUpper(PaperSpace):
+    """Upper bounds a little too low, once nodes were looked at."""
+
+    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Turn[PaperNodes]:
+        turn = super().expand(batch, incumbent)
+        if turn.children is None:
+            return turn
+        children = turn.children
+        lowered = Queued(children.nodes, children.upper * (1 - 1e-9), children.priority)
+        return Turn(lowered, turn.candidates, turn.lower)
+
+
+class HighLower(PaperSpace):
+    """A lower bound above the optimum."""
+
+    def root(self, incumbent: Incumbent) -> Turn[PaperNodes]:
+        turn = super().root(incumbent)
+        return Turn(turn.children, turn.candidates, 0.99)
+
+
+class LongShortest(PaperSpace):
+    """Nodes said to hold longer formulas than they do."""
+
+    def shortest(self, nodes: PaperNodes) -> Int64[np.ndarray, " nodes"]:
+        return super().shortest(nodes) + 1
+
+
+class WrongScores(PaperSpace):
+    """Exact scores that are not."""
+
+    def _evaluate(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> list[Candidate]:
+        found = super()._evaluate(batch, incumbent)
+        return [Candidate(c.formula, Score(c.score.intersection, c.score.union + 1)) for c in found]
+
+
+class Forgetful(PaperSpace):
+    """Never looks at paths that go on by OR, and does not know it."""
+
+    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Turn[PaperNodes]:
+        turn = super().expand(batch, incumbent)
+        if turn.children is None:
+            return turn
+        kept = turn.children.nodes.kind != 0
+        children = jax.tree.map(lambda part: part[kept], turn.children)
+        return Turn(children, turn.candidates, turn.lower)
+
+
+class StandsForNothing(PaperSpace):
+    """Claims nothing, so that no bound could ever be wrong."""
+
+    def stands_for(
+        self, nodes: PaperNodes, formulas: FormulaBatch
+    ) -> Bool[np.ndarray, "nodes formulas"]:
+        return np.zeros((len(nodes), len(formulas)), bool)
+
+
+@pytest.mark.parametrize(
+    ("space", "what"),
+    [
+        (LowUpper, "the upper bound of a node"),
+        (HighLower, "a lower bound on the optimum"),
+        (LongShortest, "the length of a node's shortest formula"),
+        (WrongScores, "the exact score of a candidate"),
+        (Forgetful, "the search's"),
+        (StandsForNothing, "no first node stands for the optimum"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_wrong_spaces_are_found(space: type[PaperSpace], what: str):
+    report = check(Spoiled(space), cases=200)
+    assert report.counterexample is not None
+    assert report.counterexample.claim.what.startswith(what)
+
+
+# The parts.
+
+
+@pytest.mark.parametrize("settings", [{"lengths": (0,)}, {"operators": ()}])
+def test_bad_settings_are_refused(settings: dict[str, Any]):
+    with pytest.raises(ValueError, match="length|operator"):
+        check_admissible(ox.PaperBounds(), **settings)
+
+
+def test_truth_is_the_truth():
+    case = random_case(np.random.default_rng(4), 4, 3)
+    truth = Truth(Trial(case, 3, (*ox.DEFAULT_OPERATORS, XOR), 8, False))
+    assert len(truth.formulas) == 4 + 4 * 3 * 4 + 4 * 3 * 2 * 16
+    for row in range(0, len(truth.formulas), 7):
+        score = ox.iou(case.table, case.neuron, truth.formula(row))
+        assert (truth.score(row).intersection, truth.score(row).union) == (
+            score.intersection,
+            score.union,
+        )
+    assert truth.iou[truth.is_optimum] == pytest.approx(truth.best_score.iou)
+    optima = np.flatnonzero(truth.is_optimum).tolist()
+    assert {truth.formula(row) for row in optima} == {truth.best.formula}
+
+
+@pytest.mark.parametrize("n_samples", [1, 3])
+def test_cases_are_of_all_kinds(n_samples: int):
+    cases = [random_case(np.random.default_rng(seed), 4, n_samples) for seed in range(200)]
+    assert all(case.inside.sum() > 0 for case in cases)
+    assert any(case.table.disjoint[np.triu_indices(4, 1)].all() for case in cases)
+    assert any(not case.masks[k].any() for case in cases for k in range(4))
+    assert any(case.masks[k].all() for case in cases for k in range(4))
+    assert any((case.masks[0] == case.masks[1]).all() and case.masks[0].any() for case in cases)
+    largest = max(int((case.inside + case.outside).max()) for case in cases)
+    assert largest > 2**31 if n_samples == 1 else largest == 1
+    for case in cases[:20]:
+        assert case.neuron.size == case.inside.sum()
+        sizes = (case.masks * (case.inside + case.outside)).sum((1, 2))
+        np.testing.assert_array_equal(case.table.concept_sizes, sizes)
+
+
+def test_a_case_prints_its_concept_sets():
+    masks = np.array([[[True, True, False]], [[False, True, False]]])
+    case = Case(masks, np.array([[1, 0, 1]]), np.array([[0, 1, 0]]))
+    assert str(case) == (
+        "sample 0: {} 1 active, 0 not\n"
+        "sample 0: {c3} 1 active, 0 not\n"
+        "sample 0: {c3, c10} 0 active, 1 not"
+    )
+
+
+def test_taking_parts_out_keeps_the_shape():
+    case = random_case(np.random.default_rng(0), 3, 1)
+    assert not case.without_concept(1).masks[1].any()
+    smaller = case.without_cell(0, 0)
+    assert smaller.masks.shape == case.masks.shape
+    assert not smaller.masks[:, 0, 0].any()
+    assert smaller.inside[0, 0] == 0

@@ -1,0 +1,302 @@
+"""Printed forms that do not hold, each with data on which it fails and ours does not.
+
+`docs/misprints.md` lists them by the same names.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+from search_cases import USUAL, as_chains, split, view_of
+
+import optexp_jax as ox
+from optexp_jax.bounds.children import estimate_nodes
+from optexp_jax.bounds.path import Estimates
+from optexp_jax.testing import Case
+
+NAMES = "abcdef"
+DEPTH = 3
+OPERATORS = ox.DEFAULT_OPERATORS
+OR, AND, NOT, FINAL = 0, 1, 2, 3
+
+
+def data(**counts: tuple[int, int]) -> Case:
+    """Active and inactive locations of each concept set; `_` is the empty set.
+
+    All in the first of three samples, with six concepts, so that one program serves all tests.
+    """
+    cells = [
+        (names.strip("_"), inside)
+        for names, pair in counts.items()
+        for inside, count in zip((1, 0), pair, strict=True)
+        for _ in range(count)
+    ]
+    masks = np.zeros((6, 3, len(cells)), bool)
+    inside = np.zeros((3, len(cells)), np.int64)
+    for cell, (names, active) in enumerate(cells):
+        masks[[NAMES.index(name) for name in names], 0, cell] = True
+        inside[0, cell] = active
+    return Case(masks, inside, 1 - inside)
+
+
+def without_silent_concepts(case: Case) -> np.ndarray:
+    """Concepts that lie somewhere: the empty ones only fill up the shape."""
+    return np.flatnonzero(case.masks.any((1, 2)))
+
+
+def iou(case: Case, text: str) -> Fraction:
+    held = ox.Formula.parse(text).evaluate(dict(zip(NAMES, case.masks, strict=True)))
+    inside, outside = int((held * case.inside).sum()), int((held * case.outside).sum())
+    return Fraction(inside, int(case.inside.sum()) + outside)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What the aggregated estimates are made of, for one label."""
+
+    n: int
+    nc: int
+    seu: int
+    sec: int
+    iu: int
+    ic: int
+    eu: int
+    ec: int
+    bottom_ic: int
+    """The smallest I^C of a concept."""
+    bottom_ec: int
+
+
+def sums(case: Case, label: str) -> Sums:
+    here = case.masks.sum(0)
+    concepts = split(case, case.masks[without_silent_concepts(case)]).aggregate()
+    held = ox.Formula.parse(label).evaluate(dict(zip(NAMES, case.masks, strict=True)))
+    own = split(case, held[None]).aggregate()
+    return Sums(
+        n=int(case.inside.sum()),
+        nc=int(case.inside[here > 1].sum()),
+        seu=int(case.outside[here == 1].sum()),
+        sec=int(case.outside[here > 1].sum()),
+        **{part: int(getattr(own, part)[0, 0]) for part in ("iu", "ic", "eu", "ec")},
+        bottom_ic=int(concepts.ic.min()),
+        bottom_ec=int(concepts.ec.min()),
+    )
+
+
+def ours(case: Case, label: str, *, aggregated: bool) -> Estimates:
+    """Our estimates of a label's paths, `[kind]`."""
+    formula = ox.Formula.parse(label)
+    concepts = np.full((8, DEPTH), -1, np.int32)
+    operators = np.full((8, DEPTH), -1, np.int32)
+    concepts[:, : len(formula)] = [NAMES.index(name) for name in formula.concepts]
+    operators[:, 1 : len(formula)] = [OPERATORS.index(o) for o in formula.operators]
+    view = view_of(case, OPERATORS, DEPTH, aggregated=aggregated)
+    with jax.enable_x64(True):
+        found = estimate_nodes(view, as_chains(concepts, operators))
+        return jax.tree.map(lambda part: np.asarray(part)[0], found)
+
+
+def assert_ours_hold(case: Case, label: str, kind: int, formula: str) -> None:
+    for aggregated in (False, True):
+        estimates = ours(case, label, aggregated=aggregated)
+        assert estimates.lower[kind] <= iou(case, formula) <= estimates.upper[kind]
+
+
+def best_of(case: Case) -> tuple[str, Fraction]:
+    """What our search finds, with concepts named a, b, c..."""
+    table = ox.ConceptTable.from_masks(case.masks, list(NAMES))
+    found = ox.explain(table, case.inside.astype(bool), USUAL.method())
+    assert found.status == "optimal"
+    return str(found.formula), found.score.ratio
+
+
+# Unions that are too large or too small.
+
+
+def test_union_min_of_an_aggregated_and_not_path():
+    # Printed: |N| + E^C_min. AND NOT can take away all common extras; unique ones stay: |N| + E^U.
+    case = data(a=(5, 0), ab=(0, 10))
+    label = sums(case, "a")
+    i_max = label.iu + min(label.ic, label.nc - label.bottom_ic)
+    printed = Fraction(i_max, label.n + label.ec)
+    assert printed == Fraction(5, 15)
+    assert iou(case, "a AND NOT b") == 1 > printed
+    assert_ours_hold(case, "a", NOT, "a AND NOT b")
+
+
+def test_union_max_of_an_and_not_path():
+    # Printed: |N| + E^C_max + min(E^U, SE^C - Bott(E^C)), with the cap on the wrong term.
+    case = data(a=(4, 1), b=(0, 1))
+    label = sums(case, "a")
+    union_max = label.n + label.ec + min(label.eu, label.sec - label.bottom_ec)
+    printed = Fraction(label.iu, union_max)
+    assert printed == 1
+    assert iou(case, "a AND NOT b") == Fraction(4, 5) < printed
+    assert_ours_hold(case, "a", NOT, "a AND NOT b")
+
+
+# Outside: a meets each of b, c, d once, and those meet each other elsewhere. Inside: all at once.
+THREE_ANDS = {"abcd": (1, 0), "ab": (0, 1), "ac": (0, 1), "ad": (0, 1), "bcd": (0, 1)}
+
+
+def printed_and_union_min(label: Sums) -> int:
+    return label.n + max(label.ec + label.bottom_ec - label.sec, 0)
+
+
+def test_union_min_of_an_aggregated_and_path():
+    # Printed: |N| + max(E^C_min + Bott(E^C) - SE^C, 0). It holds for one AND, not for two.
+    case = data(**THREE_ANDS)
+    label = sums(case, "a")
+    printed = Fraction(min(label.ic, 1), printed_and_union_min(label))
+    assert printed == Fraction(1, 2)
+    assert all(iou(case, f"a AND {name}") <= printed for name in "bcd")
+    assert iou(case, "a AND b AND c") == 1 > printed
+    assert_ours_hold(case, "a", AND, "a AND b AND c")
+
+
+def test_union_min_of_a_path_with_and_and_and_not():
+    # Printed: the smaller of both paths, which inherits the fault of AND. The label's unique
+    # extras make the one of AND NOT no help: it is |N| + E^U.
+    case = data(
+        ab=(1, 0), abc=(0, 1), abd=(0, 1), ac=(0, 2), ad=(0, 2), bcd=(0, 3), cd=(0, 1), a=(0, 5)
+    )
+    formulas = [
+        f"a {first} {x} {second} {y}"
+        for first, second in (("AND", "AND NOT"), ("AND NOT", "AND"))
+        for x in "bcd"
+        for y in "bcd"
+        if x != y
+    ]
+    label = sums(case, "a")
+    union_min = min(printed_and_union_min(label), label.n + label.eu)
+    i_max = max(min(label.ic, label.nc), label.iu + min(label.ic, label.nc - label.bottom_ic))
+    printed = Fraction(i_max, union_min)
+    best = max(formulas, key=lambda formula: iou(case, formula))
+    assert iou(case, best) > printed
+    kind = NOT if best.startswith("a AND NOT") else AND
+    assert_ours_hold(case, "a", kind, best)
+
+
+def test_union_min_of_a_path_with_or_and_and_not():
+    # With the printed form of AND NOT both parts contain E^C: the minimum does too.
+    case = data(a=(4, 0), ab=(0, 10), c=(1, 0))
+    label = sums(case, "a")
+    printed = Fraction(label.n, label.n + min(label.ec, label.ec + label.eu))
+    assert printed == Fraction(5, 15)
+    assert iou(case, "a AND NOT b OR c") == 1 > printed
+    assert_ours_hold(case, "a", NOT, "a AND NOT b OR c")
+
+
+def test_the_explicit_form_of_a_path_with_or_and_and():
+    # Printed below the line: |N| + (E^C_max + Bott(E^C) - SE^C): the maximum, where only the
+    # minimum is sure, and for any number of ANDs.
+    case = data(**THREE_ANDS, e=(1, 0))
+    label = sums(case, "a")
+    printed = Fraction(label.n, label.n + label.ec + label.bottom_ec - label.sec)
+    rest = data(**THREE_ANDS)
+    bottom = sums(rest, "a").bottom_ec  # of the concepts that have common extras at all
+    assert bottom > 0
+    printed = Fraction(label.n, label.n + label.ec + bottom - label.sec)
+    assert printed == Fraction(2, 3)
+    assert iou(rest, "a AND b AND c") > Fraction(1, 1 + label.ec + bottom - label.sec)
+    assert_ours_hold(rest, "a", AND, "a AND b AND c")
+
+
+def test_e_min_of_an_aggregated_and_label():
+    # Printed with the left side's E^C, which is not known of a compound label; with its estimate
+    # from above the result is no lower bound.
+    case = data(_=(1, 0), ac=(0, 2), bc=(0, 2))
+    a, b, c = (sums(case, name) for name in "abc")
+    left_max = min(a.ec, b.ec)
+    printed = max(left_max + c.ec - c.sec, 0)
+    assert printed == 2
+    assert sums(case, "a AND b AND c").ec == 0 < printed
+
+
+def test_caps_that_the_text_states():
+    # "I^C_max < N^C": it can be equal. "E^U < SE^C": E^U is below SE^U, not SE^C.
+    case = data(ab=(2, 0), a=(0, 3))
+    label = sums(case, "a")
+    assert label.ic == label.nc == 2
+    assert label.eu == label.seu == 3 > label.sec == 0
+
+
+# Steps of the search.
+
+
+def test_dropping_what_is_level_with_min_iou():
+    # Printed: keep only what is above MinIoU. A single concept is exact, so its own lower estimate
+    # is level with its upper one, and the concept that set MinIoU would go.
+    case = data(a=(3, 1), b=(1, 4), ab=(0, 1))
+    label = sums(case, "a")
+    exact = Fraction(label.iu + label.ic, label.n + label.eu + label.ec)
+    upper = lower = exact
+    assert not upper > lower
+    estimates = ours(case, "a", aggregated=True)
+    assert estimates.upper[FINAL] >= estimates.lower[FINAL]
+    formula, score = best_of(case)
+    assert score == max(iou(case, text) for text in ("a", "b", "a OR b", "a AND NOT b"))
+    assert formula == "(a AND NOT b)"
+
+
+def test_the_optimum_that_set_min_iou_is_found():
+    # Here it is a single concept, which no path can improve.
+    case = data(a=(3, 1), b=(0, 4), c=(0, 2))
+    assert best_of(case) == ("a", Fraction(3, 4))
+
+
+def test_distributing_or_over_and():
+    # (a AND b) OR c estimated as (a OR c) AND (b OR c): the AND has no unique elements only if
+    # its right side is another concept. Here c stands on both sides, and its unique elements stay.
+    case = data(ab=(2, 0), c=(1, 0), a=(0, 5), b=(0, 5), abcd=(0, 0), d=(0, 1), de=(0, 0))
+    case = data(abd=(2, 0), c=(1, 0), a=(0, 5), b=(0, 5), d=(0, 1))
+    optimum = "a AND b OR c"
+    a_or_c, b_or_c = sums(case, "a OR c"), sums(case, "b OR c")
+    rewritten = Fraction(min(a_or_c.ic, b_or_c.ic), a_or_c.n)  # unique elements taken as none
+    assert rewritten == Fraction(2, 3)
+    # Another formula lies between the two: the rule would drop the optimum for it.
+    assert rewritten < iou(case, "d OR c") == Fraction(3, 4) < iou(case, optimum) == 1
+    assert best_of(case) == ("((a AND b) OR c)", 1)
+    assert_ours_hold(case, "a AND b", OR, optimum)
+    assert_ours_hold(case, optimum, FINAL, optimum)
+
+
+def test_a_rewrite_that_loses_a_concept():
+    # ((a OR b) OR c) AND d distributed over the last two terms only, (b AND d) OR (c AND d).
+    case = data(ad=(3, 0), bd=(1, 0), cd=(1, 0), a=(0, 4), b=(0, 4), c=(0, 4), d=(0, 4))
+    whole = iou(case, "a OR b OR c AND d")
+    truncated = Fraction(
+        sum(int(iou(case, f"{x} AND d") * 5) for x in "bc"), int(case.inside.sum())
+    )
+    assert whole == 1 > truncated == Fraction(2, 5)
+    # Our search never distributes over more than two terms: with length 3 the best is shorter.
+    formula, score = best_of(case)
+    assert score == max(
+        iou(case, text) for text in (formula, "a OR b AND d", "a AND d", "a OR c AND d")
+    )
+
+
+def test_leaving_an_or_early():
+    # L OR c is left out if I^U(L) = 0 and I^C_min(L) = 0 in every sample. For L = a AND b the
+    # lower estimate proves nothing: it must be I^C_max that is 0.
+    case = data(ab=(2, 0), cd=(2, 0), a=(0, 5), b=(0, 5), d=(0, 5))
+    a, b = sums(case, "a"), sums(case, "b")
+    i_min = max(a.ic + b.ic - a.nc, 0)
+    i_max = min(a.ic, b.ic)
+    assert (i_min, i_max) == (0, 2)
+    assert sums(case, "a AND b").iu == 0
+    assert best_of(case) == ("((a AND b) OR c)", 1)
+
+
+# What looks wrong and is not.
+
+
+@pytest.mark.parametrize("path", ["a AND b", "a AND b AND c", "a AND c AND d"])
+def test_top_one_is_enough_for_any_number_of_ands(path: str):
+    case = data(abcd=(2, 0), abc=(1, 0), ab=(1, 0), ad=(1, 1), a=(1, 3))
+    assert_ours_hold(case, "a", AND, path)
+    others = [sums(case, name).ic for name in "bcd"]
+    label = sums(case, "a")
+    assert iou(case, path) <= Fraction(min(label.ic, max(others)), label.n)
