@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "docs/concepts.md", "docs/formulas.md"]
+PAGES = [
+    "README.md",
+    "docs/beam.md",
+    "docs/concepts.md",
+    "docs/formulas.md",
+    "docs/own_bounds.md",
+    "docs/tight_bounds.md",
+]
 
 # A Python block, with the text block behind it if there is one.
 SNIPPET = re.compile(

@@ -90,8 +90,7 @@ class Estimator:
 
     def learn(self, keys: list[bytes], quantities: Quantities) -> None:
         """Use the exact quantities of labels in all estimates from now on."""
-        with self._clock.phase("device"):
-            self._known.store(keys, quantities)
+        self._known.store(keys, quantities)
         for stage, known in (
             (AGGREGATED, self._known.aggregated),
             (SAMPLED, self._known.per_sample),

@@ -22,6 +22,9 @@ from optexp_jax.search.driver import AbstractSpace, Turn
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 
+BATCH_SIZE = 512
+"""Nodes handled at once unless told otherwise; a turn on the host costs about as much as these."""
+
 
 class PaperBounds(Bounds):
     """The published estimates and search. Each device can be switched off, for ablations.
@@ -45,7 +48,7 @@ class PaperBounds(Bounds):
     """Make only one of the orders in which a run of the same operator can be written."""
 
     def open(self, problem: Problem, batch_size: int | None = None) -> "PaperSpace":
-        return PaperSpace(problem, self, 64 if batch_size is None else batch_size)
+        return PaperSpace(problem, self, BATCH_SIZE if batch_size is None else batch_size)
 
 
 class PaperSpace(AbstractSpace[PaperNodes]):

@@ -1,8 +1,8 @@
 """Exact quantities of beam members, per sample, for guides."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Int
 
 from optexp_jax.guides.base import Members
 from optexp_jax.guides.pairs import by_sample, pair_quantities, table_pairs
@@ -22,7 +22,7 @@ class MemberQuantities:
     def last_concepts(self, members: Members) -> Quantities:
         """Of the last concept of each member, `[row, sample]`."""
         with jax.enable_x64(True):
-            return by_sample(self._pairs.device, self.concepts, jnp.asarray(members.last_concepts))
+            return by_sample(self._pairs.device, self.concepts, members.last_concepts)
 
     def exact(self, members: Members) -> Quantities:
         """Of each member as a whole, `[row, sample]`."""
@@ -33,4 +33,10 @@ class MemberQuantities:
         used = n_rows // 2 if members.count <= n_rows // 2 else n_rows
         batch = members.batch(used, self._problem.operators)
         rows = padded_formula_quantities(self._problem.table, self._problem.neuron, batch)
-        return rows[np.minimum(np.arange(n_rows), used - 1)]
+        with jax.enable_x64(True):
+            return _take_rows(rows, np.minimum(np.arange(n_rows), used - 1))
+
+
+@jax.jit
+def _take_rows(quantities: Quantities, rows: Int[Array, " rows"]) -> Quantities:
+    return quantities[rows]

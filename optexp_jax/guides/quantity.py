@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
 from optexp_jax.bounds.chains import row_bits
-from optexp_jax.bounds.label import LabelBounds, OperatorBits, join
+from optexp_jax.bounds.label import LabelBounds, join
 from optexp_jax.guides.base import AbstractEstimator, AbstractGuide, Members
 from optexp_jax.guides.members import MemberQuantities
 from optexp_jax.guides.pairs import Pairs, Tree, table_pairs
@@ -50,17 +50,16 @@ class QuantityEstimator(AbstractEstimator):
                 _estimate(
                     self._pairs,
                     self._quantities.concepts,
-                    _Row(self._known(members), members.apart),
+                    _Row(self._bounds(members), members.apart),
                     self._problem.whole,
-                    jnp.asarray(members.count, jnp.int64),
+                    np.int64(members.count),
                     self._problem.operators,
                 )
             )
 
-    def _known(self, members: Members) -> Quantities | LabelBounds:
-        if self._exact_updates:
-            return self._quantities.exact(members)
-        if self._before is None:
+    def _bounds(self, members: Members) -> LabelBounds:
+        """What is known of each member: all, or without exact updates what its parent tells."""
+        if self._exact_updates or self._before is None:
             bounds = LabelBounds.exact(self._quantities.exact(members))
         else:
             parents, parent_bounds = self._before
@@ -68,9 +67,9 @@ class QuantityEstimator(AbstractEstimator):
                 parent_bounds,
                 parents.apart,
                 self._quantities.last_concepts(members),
-                jnp.asarray(members.parents),
-                jnp.asarray(members.last_concepts),
-                jnp.asarray(members.last_operators),
+                members.parents,
+                members.last_concepts,
+                members.last_operators,
                 self._problem.whole,
                 self._problem.operators,
             )
@@ -98,7 +97,7 @@ def _extend(
 class _Row(eqx.Module):
     """A member: what is known of it, and the concepts that it is disjoint from."""
 
-    known: Quantities | LabelBounds
+    bounds: LabelBounds
     apart: Bool[Array, "*rows concepts"]
 
 
@@ -118,29 +117,16 @@ def _estimate(
     whole = jax.tree.map(lambda part: part[pairs.sample][:, None], neuron)
 
     def of_member(member: _Row) -> Float64[Array, "operators concepts"]:
-        left = _as_labels(jax.tree.map(lambda part: part[pairs.sample], member.known))
+        left = _as_labels(jax.tree.map(lambda part: part[pairs.sample], member.bounds))
         apart = member.apart.at[pairs.concept].get(mode="fill", fill_value=False)[:, None]
         joined: dict[Operator, Best] = {}
         for operator in operators:
             bits = row_bits((operator,), jnp.zeros(1, jnp.int32))
-            bounds = jax.vmap(_join, in_axes=(0, 0, None, 0, 0))(left, right, bits, apart, whole)
+            bounds = jax.vmap(join, in_axes=(0, 0, None, 0, 0))(left, right, bits, apart, whole)
             joined[operator] = _best(jax.tree.map(lambda part: part[:, 0, 0], bounds))
-        return estimate_children(pairs, _best(member.known), joined, size)
+        return estimate_children(pairs, _best(member.bounds), joined, size)
 
     return estimate_rows(members, count, (len(operators), pairs.n_concepts), of_member)
-
-
-def _join(
-    left: Quantities | LabelBounds,
-    right: Quantities,
-    bits: OperatorBits,
-    disjoint: Bool[Array, " rows"],
-    neuron: NeuronQuantities,
-) -> LabelBounds:
-    # Quantities become intervals here and not before: the compiler then sees that both ends are the
-    # same array, and drops three quarters of the corners.
-    bounds = left if isinstance(left, LabelBounds) else LabelBounds.exact(left)
-    return join(bounds, right, bits, disjoint, neuron)
 
 
 def _as_labels(tree: Tree) -> Tree:
@@ -148,8 +134,6 @@ def _as_labels(tree: Tree) -> Tree:
     return jax.tree.map(lambda part: part[:, None, None], tree)
 
 
-def _best(known: Quantities | LabelBounds) -> Best:
+def _best(bounds: LabelBounds) -> Best:
     """The terms of `dIoU_max = (I^U + I^C_max) / (|N| + E^U + E^C_min)`."""
-    if isinstance(known, Quantities):
-        return Best(known.iu + known.ic, known.eu + known.ec)
-    return Best(known.iu + known.ic.high, known.eu + known.ec.low)
+    return Best(bounds.iu + bounds.ic.high, bounds.eu + bounds.ec.low)

@@ -5,7 +5,6 @@ from typing import cast
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, Int64
 
@@ -51,7 +50,7 @@ class Beam(AbstractMethod):
 
     def __check_init__(self) -> None:
         check_count(self.length, "length")
-        check_size(self.size)
+        check_count(self.size, "size")
         guide = cast(object, self.guide)
         if guide is not None and not isinstance(guide, AbstractGuide):
             raise TypeError(
@@ -61,12 +60,6 @@ class Beam(AbstractMethod):
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         problem = Problem(table, neuron, self.length, self.operators)
         return _Search(problem, self.size, self.guide).run()
-
-
-def check_size(size: object) -> None:
-    """Refuse beam sizes that are not whole numbers from 1."""
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ValueError(f"size must be a whole number, at least 1; got {size!r}.")
 
 
 class _Search:
@@ -145,16 +138,16 @@ class _Search:
         parents = parents[np.minimum(np.arange(n_rows), len(extended) - 1)]
         last = len(extended[0]) - 1
         with jax.enable_x64(True):
-            own = jnp.asarray(concepts[:, last])
+            own = concepts[:, last]
             if before is None:
                 apart = _apart_from_concepts(self._problem.disjoint, own)
             else:
                 apart = _apart_from_members(
                     self._problem.disjoint,
                     before.apart,
-                    jnp.asarray(parents),
+                    parents,
                     own,
-                    jnp.asarray(operators[:, last]),
+                    operators[:, last],
                     self._problem.operators,
                 )
         return Members(concepts, operators, parents, apart, len(extended), last + 1)

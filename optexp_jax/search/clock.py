@@ -14,7 +14,8 @@ class Clock:
     """A stopwatch for the phases of one search."""
 
     def __init__(self) -> None:
-        self._start = time.perf_counter()
+        self._start: float | None = time.perf_counter()
+        """When time began to run; None while it is stopped."""
         self._before = 0.0
         self._phases: dict[Phase, float] = {"device": 0.0, "heap": 0.0, "exact": 0.0}
         self.time_limit: float | None = None
@@ -30,11 +31,13 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        return self._before + time.perf_counter() - self._start
+        running = 0.0 if self._start is None else time.perf_counter() - self._start
+        return self._before + running
 
     def pause(self) -> None:
         """Stop the time until `go_on`."""
         self._before = self.elapsed
+        self._start = None
 
     def go_on(self, time_limit: float | None) -> None:
         """Let time run, for so many seconds more."""
