@@ -21,8 +21,8 @@ help: ## Show this list
 demo: $(VENV)/.installed-demo ## Install the package and explain a few units of a small example
 	$(BIN)/optexp demo
 
-test: lint ## Run every check: ruff, pyright, pytest
-	$(BIN)/python -m pytest
+test: lint ## Run every check: ruff, pyright, pytest on all cores
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.installed-test ## Run ruff and pyright
 	$(BIN)/ruff check
@@ -34,7 +34,7 @@ format: $(VENV)/.installed-test ## Sort imports, apply safe fixes and reformat
 	$(BIN)/ruff format
 
 thorough: $(VENV)/.installed-test ## Run pytest with 50 times the examples, and the slow tests
-	$(BIN)/python -m pytest --thorough
+	$(BIN)/python -m pytest -n auto --thorough
 
 bench: $(VENV)/.installed-bench ## Run the benchmarks
 	$(BIN)/python benchmarks/table.py

@@ -3,10 +3,11 @@
     python benchmarks/paper_modes.py
 
 Every unit is explained by the optimal search with the published bounds, one node at a time and in
-batches, and by the three beams. Where `compositional-explanations` is installed (the extra `bench`),
-its optimal search and its guided beam run on the same units, turn by turn with ours. All times are
-of one whole unit, from its bitmap to its explanation; annotations are prepared before. The first
-call compiles and is told apart. Its IoU is counted again from its formula.
+batches, and by the three beams. Where `compositional-explanations` is installed (the extra
+`bench`), its optimal search and its guided beam run on the same units, in turns with ours, and the
+IoU of what it finds is counted again from its formula. All times are of one whole unit, from its
+bitmap to its explanation; annotations are prepared before. The first call compiles and is told
+apart.
 """
 
 import dataclasses
@@ -232,8 +233,9 @@ def _compare(
 
 
 def print_rows(setting: Setting, rows: list[Row], plan: Plan) -> None:
-    headings = "unit method visited expanded estimated first warm IoU peer ours/peer".split()
-    table = Table(*headings, "", title=f"{setting.name}, seconds")
+    counters = ("visited", "expanded", "estimated")
+    times = ("first", "warm", "IoU", "peer", "ours/peer", "")
+    table = Table("unit", "method", *counters, *times, title=f"{setting.name}, seconds")
     for column in table.columns[2:-1]:
         column.justify = "right"
     for row in rows:

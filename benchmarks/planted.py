@@ -46,7 +46,7 @@ class Planted:
 
 
 def make_planted(setting: Setting, n_units: int, seed: int) -> Planted:
-    """The dataset of a setting with `n_units` units; unit k does not depend on how many there are."""
+    """The dataset of a setting with units; unit k does not depend on how many there are."""
     table = _make_table(setting, seed)
     rngs = [np.random.default_rng([seed, unit]) for unit in range(n_units)]
     return Planted(table, [_make_unit(rng, table) for rng in rngs])

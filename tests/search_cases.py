@@ -11,14 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
+from jaxtyping import Array, Int32, PyTree
 from strategies import ALL_OPERATORS, XOR
 
 import optexp_jax as ox
+from optexp_jax.bounds import TopBott
 from optexp_jax.bounds.chains import UNKNOWN, Chains, View, make_view
 from optexp_jax.bounds.known import KnownLabels
 from optexp_jax.operators import Operator
 from optexp_jax.oracle import OracleResult, best_formula
 from optexp_jax.problem import Problem
+from optexp_jax.quantities import Quantities
 from optexp_jax.testing import Case, random_case
 from support import thorough
 
@@ -98,12 +101,29 @@ THOROUGH_BUCKETS = (
     Bucket(6, 3, 3, vectors=LABEL, aggregated_first=False, index_order=False),
     Bucket(6, 3, 3, aggregated_first=False, batch_size=64),
     Bucket(6, 3, 3, batch_size=64),
+    Bucket(6, 3, 3, batch_size=5),
     Bucket(6, 1, 3, batch_size=1),
     Bucket(6, 1, 2, batch_size=1, index_order=False),
     Bucket(6, 1, 1),
     Bucket(3, 3, 3, operators=ALL_OPERATORS),
 )
 BUCKETS = THOROUGH_BUCKETS if thorough() else QUICK_BUCKETS
+
+
+class OnlyOne(ox.ImprovementVectors):
+    """Top_1 in place of Top_t: wrong as soon as two more concepts can be added."""
+
+    def prepare(self, concepts: Quantities, length: int) -> PyTree[Array]:
+        return PUBLISHED.prepare(concepts, length)
+
+    def of_labels(
+        self,
+        prepared: PyTree[Array],
+        chains: Int32[Array, "rows length"],
+        further: Int32[Array, " rows"],
+    ) -> TopBott:
+        right = PUBLISHED.of_labels(prepared, chains, further)
+        return TopBott(right.top_one, right.top_one, right.bottom)
 
 
 @dataclass(frozen=True)

@@ -191,9 +191,7 @@ def test_a_space_may_raise_min_iou_by_itself(reduction: bool, waiting: list[int]
 
     nodes = [Node(1.0, (1, 2, 3)), Node(0.9), Node(0.6, found=candidate(55)), Node(0.4)]
     told: list[Progress] = []
-    best_first(
-        Raising(nodes), NEURON, Limits(frontier_reduction=reduction, callback=told.append)
-    )
+    best_first(Raising(nodes), NEURON, Limits(frontier_reduction=reduction, callback=told.append))
     assert [progress.nodes for progress in told] == waiting
 
 

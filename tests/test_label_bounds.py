@@ -73,7 +73,7 @@ def assert_exact(bounds: LabelBounds) -> None:
 
 
 @views
-@examples(30)
+@examples(15)
 @given(seed=seeds)
 def test_labels_lie_between_their_bounds(aggregated: bool, seed: int):
     rng = np.random.default_rng(seed)
@@ -84,7 +84,7 @@ def test_labels_lie_between_their_bounds(aggregated: bool, seed: int):
 
 
 @views
-@examples(20)
+@examples(10)
 @given(seed=seeds)
 def test_known_prefixes_tighten(aggregated: bool, seed: int):
     rng = np.random.default_rng(seed)
@@ -118,7 +118,7 @@ def test_known_prefixes_tighten(aggregated: bool, seed: int):
 
 
 @views
-@examples(20)
+@examples(10)
 @given(seed=seeds)
 def test_rewriting_is_sound_and_never_looser(aggregated: bool, seed: int):
     # Chains (A OR B)∘c, ∘ AND or AND NOT, with or without a fourth step; in half of the rows
@@ -158,7 +158,8 @@ def test_rewriting_can_gain():
     # The label's own estimate only knows that a OR b has 3 of them and c has 2.
     sets = [[0, 3], [0, 3], [1, 2], [2, 3]]
     masks = np.array([[[k in s for s in sets]] for k in range(N_CONCEPTS)])
-    case = Case(np.repeat(masks, N_SAMPLES, 1), *np.array([[[1] * 4] * 3, [[0] * 4] * 3]))
+    inside = np.ones((N_SAMPLES, 4), np.int64)
+    case = Case(np.repeat(masks, N_SAMPLES, 1), inside, 1 - inside)
     concepts = np.repeat(np.array([[0, 1, 2, -1]], np.int32), N_ROWS, 0)
     operators = np.repeat(np.array([[-1, 0, 1, -1]], np.int32), N_ROWS, 0)
     chains = as_chains(concepts, operators)
@@ -169,7 +170,7 @@ def test_rewriting_can_gain():
 
 
 @views
-@examples(20)
+@examples(10)
 @given(seed=seeds)
 def test_disjoint_concepts_are_exact(aggregated: bool, seed: int):
     # Every location has at most one of the first four concepts; the fifth lies anywhere.
@@ -189,7 +190,7 @@ def test_disjoint_concepts_are_exact(aggregated: bool, seed: int):
     assert_holds(bounds, case, hold(case, concepts, operators, ALL_OPERATORS))
 
 
-@examples(30)
+@examples(15)
 @given(seed=seeds)
 def test_what_is_called_disjoint_is(seed: int):
     rng = np.random.default_rng(seed)
@@ -199,17 +200,18 @@ def test_what_is_called_disjoint_is(seed: int):
     with jax.enable_x64(True):
         apart = np.asarray(disjoint_from(view, as_chains(*chains)))
     held = hold(case, *chains, ALL_OPERATORS)
-    overlaps = (held[:, None] & case.masks[None]).any((2, 3))
+    overlaps: np.ndarray = np.any(held[:, None] & case.masks[None], axis=(2, 3))
     assert not (apart & overlaps).any()
-    single = (chains[0] >= 0).sum(1) == 1
-    np.testing.assert_array_equal(apart[single], ~overlaps[single])
+    single = np.flatnonzero((chains[0] >= 0).sum(1) == 1)
+    np.testing.assert_array_equal(apart[single], np.logical_not(overlaps[single]))
 
 
 def test_the_rules_of_disjoint_labels():
     # c is disjoint from a, not from b.
     sets = [[0, 1], [1, 2], [0], [2]]
     masks = np.array([[[k in s for s in sets]] for k in range(3)])
-    case = Case(masks, *np.array([[[1] * 4], [[0] * 4]]))
+    inside = np.ones((1, 4), np.int64)
+    case = Case(masks, inside, 1 - inside)
     view = view_of(case, ox.DEFAULT_OPERATORS, 2, aggregated=True)
     expected = {
         ("a OR b"): False,
@@ -240,20 +242,25 @@ def one_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Least and most common elements of `P∘c`; a column is an instance, and so is a sample."""
     with jax.enable_x64(True):
-        low, high, c = (jnp.asarray(part[None, :]) for part in (low, high, c))
-        total, none = jnp.asarray(total), jnp.zeros_like(low)
-        bits = (jnp.full((1, 1), int(bit)) for bit in (operator.p, operator.q, operator.r))
-        # Inside and outside are the same computation: give both the same numbers.
-        grown = compiled_join(
-            LabelBounds(none, none, Interval(low, high), Interval(low, high)),
-            Quantities(none, c, none, c),
-            OperatorBits(*bits),
-            jnp.full(1, disjoint),
-            NeuronQuantities(total, total, total, total, total),
-        )
-        np.testing.assert_array_equal(grown.ic.low, grown.ec.low)
-        np.testing.assert_array_equal(grown.ic.high, grown.ec.high)
-        return np.asarray(grown.ic.low)[0], np.asarray(grown.ic.high)[0]
+        least, most, right = (jnp.asarray(part[None, :]) for part in (low, high, c))
+        there, none = jnp.asarray(total), jnp.zeros_like(least)
+        p, q, r = (jnp.full((1, 1), int(bit)) for bit in (operator.p, operator.q, operator.r))
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        # With a monotone operator fewer corners are looked at; the result is the same.
+        for monotone in (False, True) if operator.monotone else (False,):
+            # Inside and outside are the same computation: give both the same numbers.
+            grown = compiled_join(
+                LabelBounds(none, none, Interval(least, most), Interval(least, most)),
+                Quantities(none, right, none, right),
+                OperatorBits(p, q, r, monotone),
+                jnp.full(1, disjoint),
+                NeuronQuantities(there, there, there, there, there),
+            )
+            for part in (grown.ic, grown.ec):
+                found.append((np.asarray(part.low)[0], np.asarray(part.high)[0]))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+    return found[0]
 
 
 def all_instances(largest: int) -> np.ndarray:

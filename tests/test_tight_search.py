@@ -20,7 +20,7 @@ from optexp_jax.testing import Case, check_admissible, random_case
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.space import TightSpace
 from optexp_jax.tracing import count_traces
-from support import examples, thorough, x64_setting
+from support import as_users_run_it, examples, thorough, x64_setting
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,11 @@ def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -
     return best_formula(case.columns, *counts, case.names, length, operators)
 
 
+def solve(table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal) -> ox.Explanation:
+    with as_users_run_it():
+        return ox.explain(table, neuron, method)
+
+
 def assert_optimal(found: ox.Explanation, true: OracleResult, neuron_size: int) -> None:
     assert found.formula == true.formula
     assert found.intersection == true.intersection
@@ -115,14 +120,15 @@ def assert_optimal(found: ox.Explanation, true: OracleResult, neuron_size: int) 
 @given(seed=seeds)
 def test_agrees_with_the_oracle(bucket: Bucket, seed: int):
     case = some_case(np.random.default_rng(seed), bucket.n_concepts)
-    found = ox.explain(case.table, case.neuron, bucket.method)
+    found = solve(case.table, case.neuron, bucket.method)
     assert_optimal(found, oracle(case, bucket.length, bucket.operators), case.neuron.size)
 
 
 @pytest.mark.parametrize("name", DIRECTED)
-@pytest.mark.parametrize("length", [3, 5])
+@pytest.mark.parametrize("length", [3, 4])
 def test_directed_cases(name: str, length: int):
     case = DIRECTED[name]
+    # The one test with the type checks on, which make a search seven times slower.
     found = ox.explain(case.table, case.neuron, Bucket(N, length, beam=0).method)
     assert_optimal(found, oracle(case, length), case.neuron.size)
 
@@ -136,13 +142,13 @@ def test_ratios_that_no_floating_point_number_tells_apart(seed: int):
         rng, int(rng.integers(12, 41)), names, bool(rng.random() < 0.5), bool(rng.random() < 0.25)
     )
     for length in (1, 2, 3, 4):
-        found = ox.explain(case.table, case.neuron, Bucket(N, length).method)
+        found = solve(case.table, case.neuron, Bucket(N, length).method)
         assert_optimal(found, case.optimum(length), case.neuron.size)
 
 
 def test_nothing_overlaps_the_neuron():
     case = flat(np.zeros((N, 3), bool), np.array([1, 2, 0]), np.array([0, 1, 5]))
-    found = ox.explain(case.table, case.neuron, Bucket(N, 4).method)
+    found = solve(case.table, case.neuron, Bucket(N, 4).method)
     assert found.formula is None
     assert found.status == "optimal"
     assert found.upper_bound == 0
@@ -157,7 +163,7 @@ def test_the_upper_bound_always_holds(seed: int):
     optimum = true.intersection / (case.neuron.size + true.extras)
     told: list[Progress] = []
     method = replace(Bucket(N, length, beam=0, batch_size=1).method, callback=told.append)
-    found = ox.explain(case.table, case.neuron, method)
+    found = solve(case.table, case.neuron, method)
     assert all(progress.upper_bound >= optimum for progress in told)
     falling = [progress.upper_bound for progress in told]
     assert falling == sorted(falling, reverse=True)
@@ -172,13 +178,13 @@ def test_stopping_early_never_claims_too_much(seed: int):
     true = oracle(case, length)
     optimum = true.intersection / (case.neuron.size + true.extras)
     method = replace(Bucket(N, length, beam=0, batch_size=1).method, gap=float(rng.random()))
-    found = ox.explain(case.table, case.neuron, method)
+    found = solve(case.table, case.neuron, method)
     assert found.iou <= optimum <= found.upper_bound
     if found.status == "optimal":
         assert_optimal(found, true, case.neuron.size)
     else:
         assert found.gap <= method.gap
-    stopped = ox.explain(case.table, case.neuron, replace(method, gap=0.0, time_limit=1e-9))
+    stopped = solve(case.table, case.neuron, replace(method, gap=0.0, time_limit=1e-9))
     assert stopped.iou <= optimum <= stopped.upper_bound
 
 
@@ -195,7 +201,7 @@ def test_settings_do_not_change_the_result(seed: int):
         batch_size = (1, 4, 16)[beam % 3]
         bucket = Bucket(N, length, beam=beam, batch_size=batch_size)
         with x64_setting(beam % 2 == 1):
-            found = ox.explain(case.table, case.neuron, bucket.method)
+            found = solve(case.table, case.neuron, bucket.method)
         assert_optimal(found, true, case.neuron.size)
 
 
@@ -212,7 +218,7 @@ def test_the_order_of_concepts_does_not_change_the_result(seed: int):
         sizes = (case.inside + case.outside).reshape(-1)
         table = ox.ConceptTable.from_signatures(sets, sizes, [case.names[k] for k in order])
         neuron = ox.NeuronCounts.from_signatures(table, case.inside.reshape(-1))
-        found = ox.explain(table, neuron, Bucket(N, length).method)
+        found = solve(table, neuron, Bucket(N, length).method)
         results.add((found.formula, found.intersection, found.union))
     assert len(results) == 1
 
@@ -222,8 +228,8 @@ def test_the_order_of_concepts_does_not_change_the_result(seed: int):
 def test_same_as_the_published_bounds(seed: int):
     case = some_case(np.random.default_rng(seed), N)
     case = flat(case.columns, case.inside.reshape(-1), case.outside.reshape(-1))
-    tight = ox.explain(case.table, case.neuron, Bucket(N, 3).method)
-    paper = ox.explain(case.table, case.neuron, ox.Optimal(3, bounds=ox.PaperBounds()))
+    tight = solve(case.table, case.neuron, Bucket(N, 3).method)
+    paper = solve(case.table, case.neuron, ox.Optimal(3, bounds=ox.PaperBounds()))
     assert (tight.formula, tight.score, tight.status) == (paper.formula, paper.score, paper.status)
 
 
@@ -233,7 +239,7 @@ def test_other_operators_are_handed_to_the_published_bounds(seed: int):
     case = some_case(np.random.default_rng(seed), 3)
     operators = (*DEFAULT, XOR)
     method = ox.Optimal(3, bounds=TightBounds(), operators=operators)
-    found = ox.explain(case.table, case.neuron, method)
+    found = solve(case.table, case.neuron, method)
     assert_optimal(found, oracle(case, 3, operators), case.neuron.size)
     problem = Problem(case.table, case.neuron, 3, operators)
     assert not isinstance(TightBounds().open(problem), TightSpace)
@@ -347,7 +353,7 @@ def test_forty_overlapping_concepts():
     first = None
     for unit in range(40 if thorough() else 4):
         neuron = noisy(rng, table, n_sources=2 + unit % 6)
-        found = ox.explain(table, neuron, ox.Optimal(3, bounds=TightBounds(beam=unit % 3)))
+        found = solve(table, neuron, ox.Optimal(3, bounds=TightBounds(beam=unit % 3)))
         assert found.score.ratio == Fraction(*by_enumeration(table, neuron))
         assert found.status == "optimal"
         assert found.formula is not None
@@ -365,6 +371,6 @@ def test_units_of_one_table_share_their_programs():
     before = None
     for unit in range(20):
         neuron = noisy(rng, table, n_sources=2 + unit % 6)
-        ox.explain(table, neuron, ox.Optimal(3, bounds=TightBounds()))
+        solve(table, neuron, ox.Optimal(3, bounds=TightBounds()))
         before = count_traces() if before is None else before
     assert count_traces() == before

@@ -47,6 +47,8 @@ DIRECTED = {
     "shared inside": by_sets(
         N, {"abc": (10, 0), "ac": (0, 40), "bc": (0, 40), "a": (30, 0), "b": (5, 0)}
     ),
+    # Three filters that share nothing: each removes ten extras.
+    "star": by_sets(N, {"a": (10, 0), "ab": (0, 10), "ac": (0, 10), "ad": (0, 10), "e": (9, 1)}),
     "nested": by_sets(
         N,
         {"a": (5, 3), "ab": (2, 7), "abc": (4, 0), "abcd": (1, 9), "abcde": (6, 2), "f": (1, 1)},
