@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-Rows = TypeVar("Rows", bound=eqx.Module)
+Rows = TypeVar("Rows")
 Results = TypeVar("Results", bound=eqx.Module)
 
 

@@ -7,7 +7,6 @@ in a sample axis; `aggregate` sums over it. The decomposition loses nothing:
     dIoU(L) = (I^U + I^C) / (|N| + E^U + E^C) = IoU(L)
 """
 
-import math
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, TypeVar
@@ -18,12 +17,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Int64, UInt32
 
+from optexp_jax.chunks import map_chunks
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import LANES, device_neuron, device_table
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.scores import BatchScores, as_batch, pad_batch, signatures_held
+from optexp_jax.shapes import round_up_by_fours
+
+FEW = 8
+"""Formulas whose quantities are summed at once: there can be millions of patches."""
 
 _Tree = TypeVar("_Tree", bound=eqx.Module)
 
@@ -99,11 +103,12 @@ def formula_quantities(
 def padded_formula_quantities(
     table: ConceptTable, neuron: NeuronCounts, batch: FormulaBatch
 ) -> Quantities:
-    """The same with the last row repeated up to a power of two, so that few shapes compile."""
+    """The same in one of a few numbers of rows, so that few shapes compile; others are padding."""
     device, counts = device_table(table), device_neuron(table, neuron)
     with jax.enable_x64(True):
         return _sum_formulas(
-            signatures_held(table, pad_batch(batch)),
+            signatures_held(table, pad_batch(batch, round_up_by_fours(len(batch), FEW))),
+            -(-len(batch) // FEW),
             counts.patch_inside,
             counts.patch_outside,
             device.patch_is_unique,
@@ -171,9 +176,10 @@ def _sum_concepts(
     return Quantities(iu=iu, ic=ic, eu=eu, ec=ec)
 
 
-@partial(jax.jit, static_argnums=7)
+@partial(jax.jit, static_argnums=8)
 def _sum_formulas(
     held: UInt32[Array, "batch words"],
+    n_chunks: Int[Array, ""],
     inside: Int64[Array, " patches"],
     outside: Int64[Array, " patches"],
     unique: Bool[Array, " patches"],
@@ -186,19 +192,16 @@ def _sum_formulas(
     parts = [_where(kind, counts) for counts in (inside, outside) for kind in (unique, common)]
     columns = jnp.stack(parts, axis=1)
 
-    def few_formulas(packed: UInt32[Array, "few words"]) -> Int64[Array, "few 4 samples"]:
+    def few_formulas(packed: UInt32[Array, "few words"]) -> Quantities:
         here = (packed.T[word] >> lane[:, None]) & jnp.uint32(1) != 0
         counts = jnp.where(here[:, :, None], columns[:, None, :], jnp.int64(0))
         # One sum over wide rows is several times faster than one a column.
         wide = counts.reshape(len(columns), -1)
         sums = jax.ops.segment_sum(wide, sample, n_samples, indices_are_sorted=True)
-        return sums.T.reshape(len(packed), len(parts), n_samples)
+        iu, ic, eu, ec = jnp.moveaxis(sums.T.reshape(len(packed), len(parts), n_samples), 1, 0)
+        return Quantities(iu=iu, ic=ic, eu=eu, ec=ec)
 
-    # A few formulas at a time: there can be millions of patches.
-    few = math.gcd(len(held), 8)
-    sums = jax.lax.map(few_formulas, held.reshape(-1, few, held.shape[1]))
-    iu, ic, eu, ec = jnp.moveaxis(sums.reshape(len(held), len(parts), n_samples), 1, 0)
-    return Quantities(iu=iu, ic=ic, eu=eu, ec=ec)
+    return map_chunks(few_formulas, held, n_chunks, FEW)
 
 
 def _where(

@@ -62,6 +62,10 @@ class BatchScores:
     def __getitem__(self, row: int) -> Score:
         return Score(int(self.intersections[row]), self.neuron_size + int(self.extras[row]))
 
+    def first(self, n: int) -> "BatchScores":
+        """The scores of the first n formulas."""
+        return BatchScores(self.intersections[:n], self.extras[:n], self.neuron_size)
+
     @property
     def iou(self) -> np.ndarray:
         """Rounded IoUs; compare exactly with `self[row].ratio` where they are close."""
@@ -135,9 +139,14 @@ def _take(batch: FormulaBatch, rows: slice) -> FormulaBatch:
     return FormulaBatch(batch.concepts[rows], batch.operators[rows], batch.operator_set)
 
 
-def pad_batch(batch: FormulaBatch) -> FormulaBatch:
-    """The batch with rows repeated up to a power of two, so that few shapes are compiled."""
-    rows = np.minimum(np.arange(round_up_to_power_of_two(len(batch), 8)), max(len(batch) - 1, 0))
+def pad_batch(batch: FormulaBatch, n_rows: int | None = None) -> FormulaBatch:
+    """The batch with its last row repeated, so that few shapes are compiled.
+
+    It gets `n_rows`, or a power of two.
+    """
+    if n_rows is None:
+        n_rows = round_up_to_power_of_two(len(batch), 8)
+    rows = np.minimum(np.arange(n_rows), max(len(batch) - 1, 0))
     if not len(batch):
         filler = np.zeros((len(rows), batch.concepts.shape[1]), np.int32)
         return FormulaBatch(filler, np.full_like(filler, PADDING), batch.operator_set)

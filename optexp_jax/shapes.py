@@ -11,3 +11,10 @@ def round_up_in_eighths(size: int, smallest: int = 1) -> int:
     power = round_up_to_power_of_two(size, smallest)
     step = max(power // 16, smallest)
     return -(-max(size, 1) // step) * step
+
+
+def round_up_by_fours(size: int, smallest: int) -> int:
+    """The next of `smallest`, 4 and 16 times it, and so on: for programs slow to compile."""
+    while smallest < size:
+        smallest *= 4
+    return smallest

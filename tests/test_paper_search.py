@@ -212,7 +212,7 @@ def bare(bucket: Bucket, **more) -> ox.Optimal:
     return bucket.method(rewriting=False, propagation=False, **more)
 
 
-@examples(12)
+@examples(8)
 @given(seed=seeds)
 def test_one_node_at_a_time_is_the_published_search(seed: int):
     case = ONE_BY_ONE.case(seed)

@@ -158,8 +158,15 @@ def test_paths_lie_within_their_reach(aggregated: bool, seed: int):
             assert within(limit, label, i[on_path], e[on_path]), (label, mix)
 
 
-@views
-@pytest.mark.parametrize("vectors", [ox.PublishedVectors(), ox.LabelVectors()], ids=repr)
+@pytest.mark.parametrize(
+    ("vectors", "aggregated"),
+    [
+        (ox.PublishedVectors(), False),
+        (ox.PublishedVectors(), True),
+        (ox.LabelVectors(), False),
+        pytest.param(ox.LabelVectors(), True, marks=pytest.mark.slow),
+    ],
+)
 @examples(8)
 @given(seed=seeds)
 def test_estimates_hold_for_every_completion(
@@ -195,7 +202,7 @@ def test_estimates_hold_for_every_completion(
 def test_label_vectors_are_never_looser(seed: int):
     case = random_case(np.random.default_rng(seed), N_CONCEPTS, N_SAMPLES)
     everything = enumerate_case(case)
-    for aggregated in (False, True):
+    for aggregated in (False, True) if thorough() else (False,):
         published = paths_of(case, everything, aggregated, ox.PublishedVectors()).estimates
         label = paths_of(case, everything, aggregated, ox.LabelVectors()).estimates
         assert (label.upper <= published.upper).all()

@@ -49,6 +49,47 @@ DIRECTED = {
     ),
     # Three filters that share nothing: each removes ten extras.
     "star": by_sets(N, {"a": (10, 0), "ab": (0, 10), "ac": (0, 10), "ad": (0, 10), "e": (9, 1)}),
+    # One filter for three sources: `((a OR b) OR c) AND NOT d` has no extras.
+    "one filter for all": by_sets(
+        N,
+        {
+            "a": (30, 0),
+            "b": (30, 0),
+            "c": (30, 0),
+            "ad": (0, 40),
+            "bd": (0, 40),
+            "cd": (0, 40),
+        },
+    ),
+    # An AND takes all extras away: `((a OR b) AND d) OR e`.
+    "one AND for all": by_sets(
+        N,
+        {
+            "a": (0, 100),
+            "b": (0, 100),
+            "d": (0, 100),
+            "ad": (10, 0),
+            "bd": (10, 0),
+            "e": (5, 0),
+        },
+    ),
+    # Extras that two of three sources share, so that each pays for half.
+    "shared extras": by_sets(
+        N,
+        {
+            "a": (20, 0),
+            "b": (20, 0),
+            "c": (20, 0),
+            "ab": (0, 10),
+            "bc": (0, 10),
+            "ac": (0, 10),
+            "e": (5, 0),
+        },
+    ),
+    # The outermost of `(a OR b) OR c` pays for nothing: the others have all of its extras.
+    "paid by others": by_sets(
+        N, {"a": (20, 0), "b": (20, 0), "c": (10, 0), "ac": (0, 10), "bc": (0, 10)}
+    ),
     "nested": by_sets(
         N,
         {"a": (5, 3), "ab": (2, 7), "abc": (4, 0), "abcd": (1, 9), "abcde": (6, 2), "f": (1, 1)},

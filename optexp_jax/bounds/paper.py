@@ -17,10 +17,11 @@ from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import PADDING, FormulaBatch
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import diou, padded_formula_quantities
-from optexp_jax.scores import highest_rows, iou_many
+from optexp_jax.scores import highest_rows, iou_many, pad_batch
 from optexp_jax.search.driver import AbstractSpace, Turn
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
+from optexp_jax.shapes import round_up_by_fours
 
 BATCH_SIZE = 512
 """Nodes handled at once unless told otherwise; a turn on the host costs about as much as these."""
@@ -155,7 +156,8 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         with self.clock.phase("exact"):
             nodes = batch.nodes
             table = self._problem.table
-            scores = iou_many(table, self._problem.neuron, self._labels(nodes))
+            padded = pad_batch(self._labels(nodes), round_up_by_fours(len(nodes), 8))
+            scores = iou_many(table, self._problem.neuron, padded).first(len(nodes))
             self.counters.visited += len(nodes)
             above = np.flatnonzero(scores.iou > batch.upper)
             if len(above):

@@ -313,6 +313,9 @@ class TightSpace(AbstractSpace[TightNodes]):
     def _outer_nodes(self, place: Place, upper: float, incumbent: Incumbent) -> Queued[TightNodes]:
         """Next outer steps with which some completion may beat the incumbent."""
         v, need = self._goal(place, incumbent)
+        # The node's own bound holds for all that can be made here, at the v of then and so at any
+        # higher one. Next to an outer OR it leaves out pure ORs of higher rank; the class with one
+        # filter less a source, which is not ordered, bounds them as part of a longer chain.
         with self.clock.phase("device"), jax.enable_x64(True):
             bounds = outer_bounds(
                 place.gram,
