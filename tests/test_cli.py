@@ -35,7 +35,7 @@ def test_help_shows_an_example_that_parses(
     ]
     command, *rest = example.split()
     assert command == "optexp"
-    monkeypatch.setattr(cli, "make_demo", _fail_with(ValueError("not run, only parsed")))
+    monkeypatch.setattr(cli.demo, "make_demo", _fail_with(ValueError("not run, only parsed")))
     assert cli.main(rest) == 1
     assert "not run, only parsed" in capsys.readouterr().err
 
@@ -70,7 +70,7 @@ def test_failures_have_no_traceback(
     monkeypatch: pytest.MonkeyPatch,
     kind: type[BaseException],
 ):
-    monkeypatch.setattr(cli, "make_demo", _fail_with(kind("something\nis wrong")))
+    monkeypatch.setattr(cli.demo, "make_demo", _fail_with(kind("something\nis wrong")))
     assert cli.main(["demo"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -79,7 +79,7 @@ def test_failures_have_no_traceback(
 
 
 def test_a_fault_of_the_program_is_not_hidden(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cli, "make_demo", _fail_with(RuntimeError("a bug")))
+    monkeypatch.setattr(cli.demo, "make_demo", _fail_with(RuntimeError("a bug")))
     with pytest.raises(RuntimeError, match="a bug"):
         cli.main(["demo"])
 

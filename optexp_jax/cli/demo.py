@@ -1,81 +1,24 @@
-"""The command line: `optexp COMMAND`.
-
-The library computes, this file prints: results to stdout, progress and errors to stderr. Exit
-codes are 0 (done), 1 (failed) and 2 (bad usage).
-"""
+"""`optexp demo`: a few generated neurons, explained."""
 
 import argparse
 import json
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import rich.box
-import rich.progress
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import optexp_jax
+from optexp_jax.cli.console import results_console, with_progress
+from optexp_jax.cli.parsing import Commands, at_least
 from optexp_jax.demo import Demo, DemoResult, explain_demo, make_demo
 from optexp_jax.explanation import Explanation
 
-_T = TypeVar("_T")
 
-DONE, FAILED, BAD_USAGE = 0, 1, 2
-PIPE_WIDTH = 160
-"""Columns of a table that goes to a file or another program, where nothing should be wrapped."""
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
-    try:
-        options = _parser().parse_args(argv)
-    except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
-        return stop.code if isinstance(stop.code, int) else DONE
-    try:
-        options.run(options)
-    except (ValueError, TypeError, OSError) as error:
-        print(f"optexp {options.command}: {' '.join(str(error).split())}", file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        print(f"optexp {options.command}: interrupted", file=sys.stderr)
-        return FAILED
-    return DONE
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse, with errors of one line that point to the help."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(BAD_USAGE, f"{self.prog}: {message}. Run `{self.prog} --help`.\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="optexp",
-        description=optexp_jax.__doc__,
-        epilog="example: optexp demo",
-    )
-    parser.add_argument("--version", action="version", version=f"optexp {optexp_jax.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_demo(commands.add_parser)
-    return parser
-
-
-def _at_least(smallest: int) -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        if not text.isdecimal() or int(text) < smallest:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a whole number of at least {smallest}"
-            )
-        return int(text)
-
-    return convert
-
-
-def _add_demo(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
-    parser = add_parser(
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
         "demo",
         help="explain a few generated neurons",
         description="Generate small annotated scenes and neurons that fire on known formulas, and "
@@ -83,11 +26,11 @@ def _add_demo(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
         epilog="example: optexp demo --seed 1 --length 2",
     )
     parser.add_argument(
-        "--seed", type=_at_least(0), default=0, help="another seed, other scenes (default: 0)"
+        "--seed", type=at_least(0), default=0, help="another seed, other scenes (default: 0)"
     )
     parser.add_argument(
         "--length",
-        type=_at_least(1),
+        type=at_least(1),
         default=3,
         help="most concepts in a formula (default: 3); 4 takes half a minute",
     )
@@ -98,7 +41,7 @@ def _add_demo(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
 def _run_demo(options: argparse.Namespace) -> None:
     demo = make_demo(options.seed)
     results = list(
-        _with_progress(explain_demo(demo, options.length), len(demo.neurons), "Explaining neurons")
+        with_progress(explain_demo(demo, options.length), len(demo.neurons), "Explaining neurons")
     )
     if options.json:
         print(json.dumps(_demo_json(options, demo, results), indent=2))
@@ -106,16 +49,8 @@ def _run_demo(options: argparse.Namespace) -> None:
         _print_demo(options, demo, results)
 
 
-def _with_progress(items: Iterable[_T], total: int, what: str) -> Iterable[_T]:
-    """The items, with a bar on stderr while they come, if stderr is a terminal."""
-    console = Console(stderr=True)
-    return rich.progress.track(
-        items, what, total, console=console, transient=True, disable=not console.is_terminal
-    )
-
-
 def _print_demo(options: argparse.Namespace, demo: Demo, results: Sequence[DemoResult]) -> None:
-    console = _console()
+    console = results_console()
     console.print(
         f"{len(results)} neurons, each built from a formula, then blurred and noised. Best formula "
         f"of at most {options.length} concepts, proved to be the best.",
@@ -187,13 +122,3 @@ def _explanation_json(explanation: Explanation) -> dict[str, Any]:
         "status": str(explanation.status),
         "visited": explanation.stats.visited,
     }
-
-
-def _console() -> Console:
-    """Where results go: the terminal as it is, or plain wide lines."""
-    console = Console()
-    return console if console.is_terminal else Console(width=PIPE_WIDTH, no_color=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
