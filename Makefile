@@ -66,11 +66,11 @@ $(VENV)/.installed-demo: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)
-	$(PIP) -e ".[test,torch]"
+	$(PIP) -e ".[test,torch,coco,table,dask]"
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)
-	$(PIP) -e ".[bench,report,torch]"
+	$(PIP) -e ".[bench,report,torch,dask]"
 	@touch $@
 
 $(VENV)/.installed-docs: $(INPUTS)

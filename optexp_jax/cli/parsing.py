@@ -2,11 +2,12 @@
 
 import argparse
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 BAD_USAGE = 2
 
 
+@runtime_checkable
 class Commands(Protocol):
     """What argparse gives to add the parsers of commands to."""
 
