@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int32, Int64
+from jaxtyping import Array, Bool, Int32, Int64, UInt
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.platform import prefers_host_kernels
@@ -30,7 +30,11 @@ class ActivePatches:
 
 
 BlockKernel = Callable[
-    [Bool[np.ndarray, "units samples locations"], Int64[np.ndarray, "samples locations"], int],
+    [
+        Bool[np.ndarray, "units samples locations"],
+        UInt[np.ndarray, "samples locations"],
+        Int64[np.ndarray, " edges"],
+    ],
     Int64[np.ndarray, "units patches"],
 ]
 
@@ -46,12 +50,12 @@ def count_active_patches(
     located = table.require_map("count")
     found: list[list[ActivePatches]] = [[] for _ in bitmaps]
     for start, stop in table.sample_blocks():
-        first, last = table.patches.indptr[[start, stop]]
-        local = table.patches.indptr[start:stop, None] - first + located.block(start, stop)
-        n_patches = int(last - first)
-        step = max(1, BLOCK_COUNTS // n_patches)
+        ranks = located.block(start, stop)
+        first = table.patches.indptr[start]
+        indptr = table.patches.indptr[start : stop + 1] - first
+        step = max(1, BLOCK_COUNTS // int(indptr[-1]))
         for begin in range(0, len(bitmaps), step):
-            block = kernel(bitmaps[begin : begin + step, start:stop], local, n_patches)
+            block = kernel(bitmaps[begin : begin + step, start:stop], ranks, indptr)
             for unit, counts in enumerate(block, begin):
                 active = np.flatnonzero(counts)
                 found[unit].append(ActivePatches(active + first, counts[active]))
@@ -66,25 +70,31 @@ def count_active_patches(
 
 def count_on_host(
     bitmaps: Bool[np.ndarray, "units samples locations"],
-    patch: Int64[np.ndarray, "samples locations"],
-    n_patches: int,
+    ranks: UInt[np.ndarray, "samples locations"],
+    indptr: Int64[np.ndarray, " edges"],
 ) -> Int64[np.ndarray, "units patches"]:
     """Count by looking up the patches of active locations only."""
-    patch_of = patch.reshape(-1)
+    n_patches = int(indptr[-1])
+    rank_of = ranks.reshape(-1)
     counts = np.empty((len(bitmaps), n_patches), np.int64)
     for unit, bitmap in enumerate(bitmaps):
         active = np.flatnonzero(bitmap)
-        counts[unit] = np.bincount(patch_of[active], minlength=n_patches)
+        # Active locations ascend, so those of one sample stand together.
+        edges = np.searchsorted(active, np.arange(1, len(ranks)) * ranks.shape[1])
+        in_sample = np.diff(edges, prepend=0, append=len(active))
+        patch = rank_of[active] + np.repeat(indptr[:-1], in_sample)
+        counts[unit] = np.bincount(patch, minlength=n_patches)
     return counts
 
 
 def count_on_device(
     bitmaps: Bool[np.ndarray, "units samples locations"],
-    patch: Int64[np.ndarray, "samples locations"],
-    n_patches: int,
+    ranks: UInt[np.ndarray, "samples locations"],
+    indptr: Int64[np.ndarray, " edges"],
 ) -> Int64[np.ndarray, "units patches"]:
     """Count by one scatter-add over all locations; sizes are padded to a few compiled shapes."""
-    n_units = len(bitmaps)
+    n_units, n_patches = len(bitmaps), int(indptr[-1])
+    patch = ranks + indptr[:-1, None]
     flat = bitmaps.reshape(n_units, patch.size)
     padded = np.zeros((round_up_to_power_of_two(n_units), patch.size), np.bool_)
     padded[:n_units] = flat

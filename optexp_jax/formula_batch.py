@@ -1,8 +1,9 @@
 """A batch of formulas as two integer matrices, the form that compiled code works on."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Int, Int32
 
@@ -13,18 +14,20 @@ from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
 PADDING = -1
 
 
-class FormulaBatch(eqx.Module):
+@dataclass(frozen=True, eq=False)
+class FormulaBatch:
     """Formulas of any lengths, one a row, filled up with `PADDING` on the right.
 
     `concepts[i, 0]` is the leaf of formula i. `operators[i, j]` joins `concepts[i, j]` to what
-    stands left of it, as an index into `operator_set`; `operators[i, 0]` is `PADDING`.
+    stands left of it, as an index into `operator_set`; `operators[i, 0]` is `PADDING`. A batch is a
+    pytree of its two matrices.
     """
 
     concepts: Int32[Array | np.ndarray, "batch length"]
     operators: Int32[Array | np.ndarray, "batch length"]
-    operator_set: tuple[Operator, ...] = eqx.field(static=True)
+    operator_set: tuple[Operator, ...]
 
-    def __check_init__(self) -> None:
+    def __post_init__(self) -> None:
         if self.concepts.ndim != 2 or self.concepts.shape != self.operators.shape:
             raise ValueError(
                 "concepts and operators must be matrices of one shape [batch, length], got "
@@ -100,6 +103,22 @@ class FormulaBatch(eqx.Module):
             )
             for row in range(len(self))
         ]
+
+
+def _flatten(batch: FormulaBatch) -> tuple[tuple[object, object], tuple[Operator, ...]]:
+    return (batch.concepts, batch.operators), batch.operator_set
+
+
+def _unflatten(operator_set: tuple[Operator, ...], leaves: Iterable[object]) -> FormulaBatch:
+    # Leaves can be anything that a transformation puts in the place of arrays: nothing is checked.
+    batch = object.__new__(FormulaBatch)
+    for name, value in zip(("concepts", "operators"), leaves, strict=True):
+        object.__setattr__(batch, name, value)
+    object.__setattr__(batch, "operator_set", operator_set)
+    return batch
+
+
+jax.tree_util.register_pytree_node(FormulaBatch, _flatten, _unflatten)
 
 
 def _in_range(

@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Int64, UInt32
+from jaxtyping import Array, Bool, Int, Int32, Int64, UInt32
 
 from optexp_jax.chunks import map_chunks
 from optexp_jax.concepts.table import ConceptTable
@@ -23,7 +23,8 @@ from optexp_jax.device_table import LANES, device_neuron, device_table
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.neuron import NeuronCounts
-from optexp_jax.scores import BatchScores, as_batch, pad_batch, signatures_held
+from optexp_jax.operators import operator_bits
+from optexp_jax.scores import BatchScores, as_batch, evaluate_chains, pad_batch
 from optexp_jax.shapes import round_up_by_fours
 
 FEW = 8
@@ -106,8 +107,12 @@ def padded_formula_quantities(
     """The same in one of a few numbers of rows, so that few shapes compile; others are padding."""
     device, counts = device_table(table), device_neuron(table, neuron)
     with jax.enable_x64(True):
+        padded = pad_batch(batch, round_up_by_fours(len(batch), FEW))
         return _sum_formulas(
-            signatures_held(table, pad_batch(batch, round_up_by_fours(len(batch), FEW))),
+            device.membership,
+            padded.concepts,
+            padded.operators,
+            operator_bits(batch.operator_set),
             -(-len(batch) // FEW),
             counts.patch_inside,
             counts.patch_outside,
@@ -176,9 +181,12 @@ def _sum_concepts(
     return Quantities(iu=iu, ic=ic, eu=eu, ec=ec)
 
 
-@partial(jax.jit, static_argnums=8)
+@partial(jax.jit, static_argnums=11)
 def _sum_formulas(
-    held: UInt32[Array, "batch words"],
+    membership: UInt32[Array, "concepts words"],
+    concepts: Int32[Array, "batch length"],
+    operators: Int32[Array, "batch length"],
+    bits: Bool[Array, "operators three"],
     n_chunks: Int[Array, ""],
     inside: Int64[Array, " patches"],
     outside: Int64[Array, " patches"],
@@ -201,6 +209,7 @@ def _sum_formulas(
         iu, ic, eu, ec = jnp.moveaxis(sums.T.reshape(len(packed), len(parts), n_samples), 1, 0)
         return Quantities(iu=iu, ic=ic, eu=eu, ec=ec)
 
+    held = evaluate_chains(membership, concepts, operators, bits)
     return map_chunks(few_formulas, held, n_chunks, FEW)
 
 

@@ -14,7 +14,7 @@ from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import LANES, device_neuron, device_table
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import PADDING, FormulaBatch
-from optexp_jax.neuron import as_counts
+from optexp_jax.neuron import NeuronCounts, as_counts
 from optexp_jax.operators import operator_bits
 from optexp_jax.shapes import round_up_to_power_of_two
 
@@ -103,16 +103,29 @@ def iou_many(
     batch = as_batch(table, formulas)
     n = len(batch)
     inside, outside = np.empty(n, np.int64), np.empty(n, np.int64)
-    device = device_neuron(table, counts)
     step = round_up_to_power_of_two(BLOCK_WORDS // device_table(table).n_words, 8)
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        scores = score_rows(table, counts, pad_batch(_take(batch, rows))).first(rows.stop - start)
+        inside[rows], outside[rows] = scores.intersections, scores.extras
+    return BatchScores(inside, outside, counts.size)
+
+
+def score_rows(table: ConceptTable, neuron: NeuronCounts, batch: FormulaBatch) -> BatchScores:
+    """The exact scores of a batch that is known to be right, in one call, in its own shape."""
+    device = device_neuron(table, neuron)
     # Counts can pass 2**31, so the sums run in 64 bits whatever the process-wide setting is.
     with jax.enable_x64(True):
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            held = signatures_held(table, pad_batch(_take(batch, rows)))
-            sums = _weighted_sums(held, device.inside, device.outside)
-            inside[rows], outside[rows] = (np.asarray(s)[: rows.stop - start] for s in sums)
-    return BatchScores(inside, outside, counts.size)
+        sums = _score_chains(
+            device_table(table).membership,
+            batch.concepts,
+            batch.operators,
+            operator_bits(batch.operator_set),
+            device.inside,
+            device.outside,
+        )
+        inside, outside = np.asarray(sums)
+    return BatchScores(inside, outside, neuron.size)
 
 
 def as_batch(table: ConceptTable, formulas: Iterable[Formula] | FormulaBatch) -> FormulaBatch:
@@ -157,7 +170,7 @@ def pad_batch(batch: FormulaBatch, n_rows: int | None = None) -> FormulaBatch:
 
 def signatures_held(table: ConceptTable, batch: FormulaBatch) -> UInt32[Array, "batch words"]:
     """Where each formula of a batch holds, as packed signatures."""
-    return _evaluate_chains(
+    return evaluate_chains(
         device_table(table).membership,
         batch.concepts,
         batch.operators,
@@ -166,12 +179,13 @@ def signatures_held(table: ConceptTable, batch: FormulaBatch) -> UInt32[Array, "
 
 
 @jax.jit
-def _evaluate_chains(
+def evaluate_chains(
     membership: UInt32[Array, "concepts words"],
     concepts: Int32[Array, "batch length"],
     operators: Int32[Array, "batch length"],
     bits: Bool[Array, "operators three"],
 ) -> UInt32[Array, "batch words"]:
+    """Where each chain holds, from where its concepts do; 32 signatures to a word."""
     full = jnp.uint32(0xFFFFFFFF)
     words = jnp.where(bits, full, jnp.uint32(0))
     held = membership[concepts[:, 0]]
@@ -184,11 +198,22 @@ def _evaluate_chains(
 
 
 @jax.jit
+def _score_chains(
+    membership: UInt32[Array, "concepts words"],
+    concepts: Int32[Array, "batch length"],
+    operators: Int32[Array, "batch length"],
+    bits: Bool[Array, "operators three"],
+    inside: Int64[Array, "words lanes"],
+    outside: Int64[Array, "words lanes"],
+) -> Int64[Array, "two batch"]:
+    return _weighted_sums(evaluate_chains(membership, concepts, operators, bits), inside, outside)
+
+
 def _weighted_sums(
     held: UInt32[Array, "batch words"],
     inside: Int64[Array, "words lanes"],
     outside: Int64[Array, "words lanes"],
-) -> tuple[Int64[Array, " batch"], Int64[Array, " batch"]]:
+) -> Int64[Array, "two batch"]:
     # One word a step: a sum over all of them at once would first write out an integer for every
     # formula and signature, in gigabytes.
     lanes = jnp.arange(LANES, dtype=jnp.uint32)
@@ -203,5 +228,4 @@ def _weighted_sums(
 
     start = jnp.zeros((2, held.shape[0]), jnp.int64)
     weights = jnp.stack([inside, outside], axis=1)
-    totals = jax.lax.scan(add_word, start, (held.T, weights))[0]
-    return totals[0], totals[1]
+    return jax.lax.scan(add_word, start, (held.T, weights))[0]

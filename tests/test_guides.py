@@ -17,7 +17,7 @@ from optexp_jax.bounds.path import MARGIN
 from optexp_jax.concepts import table as table_module
 from optexp_jax.guides import regions as regions_module
 from optexp_jax.guides.mmesh import concept_shapes
-from optexp_jax.guides.pairs import by_sample, pair_quantities, table_pairs
+from optexp_jax.guides.pairs import TablePairs, by_sample, pair_quantities, table_pairs
 from optexp_jax.guides.regions import Regions, measure
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import concept_quantities, padded_formula_quantities
@@ -66,11 +66,15 @@ def published_estimates(case: Case, call: Call, exact: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact updates", "low memory"])
+@pytest.mark.parametrize("on_grid", [True, False], ids=["all samples", "pairs"])
 @given(seed=seeds)
 @examples(10)
-def test_quantity_estimates_are_the_published_ones(exact: bool, seed: int):
+def test_quantity_estimates_are_the_published_ones(exact: bool, on_grid: bool, seed: int):
     case = make_case(seed)
-    for call in estimates_of(case, ox.QuantityGuide(exact_updates=exact)):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TablePairs, "fill_the_grid", on_grid)
+        calls = estimates_of(case, ox.QuantityGuide(exact_updates=exact))
+    for call in calls:
         expected = published_estimates(case, call, exact)
         for row in range(call.members.count):
             new = np.setdiff1d(np.arange(len(case.names)), call.members.concepts[row])

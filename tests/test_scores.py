@@ -162,22 +162,19 @@ def test_a_batch_in_several_blocks(monkeypatch: pytest.MonkeyPatch):
 def test_few_compilations_for_many_batches_and_neurons():
     rng = np.random.default_rng(0)
     table = ConceptTable.from_masks(rng.random((6, 3, 50)) < 0.4)
-    chains: Any = scores._evaluate_chains
-    sums: Any = scores._weighted_sums
-    chains.clear_cache()
-    sums.clear_cache()
+    compiled: Any = scores._score_chains
+    compiled.clear_cache()
     for n in range(1, 33):
         neuron = table.count(rng.random((3, 50)) < 0.3)
         pairs = some_formulas(rng, table.names, n, 2, ox.DEFAULT_OPERATORS)
         iou_many(table, neuron, [Formula(("c0", "c1"), (OR,)), *pairs][:n])
     # 8, 16 and 32 rows.
-    assert sums._cache_size() == 3
-    assert chains._cache_size() == 3
+    assert compiled._cache_size() == 3
 
 
 def test_memory_does_not_grow_with_formulas_times_signatures():
     batch, words = 256, 256
-    sums: Any = scores._weighted_sums
+    sums: Any = jax.jit(scores._weighted_sums)
     with jax.enable_x64(True):
         compiled = sums.lower(
             jnp.zeros((batch, words), jnp.uint32),

@@ -5,7 +5,7 @@ quantities: a node is a few small integers.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -116,22 +116,21 @@ def label_bounds(view: View, chains: Chains, pairs: KnownPairs | None = None) ->
         present = chains.concepts[:, step] >= 0
         fresh = (present & (step >= chains.known_length))[:, None]
         bounds = jax.tree.map(partial(jnp.where, fresh), grown, bounds)
-        joined = disjoint_after(apart, view.disjoint[concept], bits)
+        joined = disjoint_after(apart, view.disjoint[concept], bits.q == 0, bits.p == 0)
         apart = jnp.where(present[:, None], joined, apart)
     return bounds
 
 
-def disjoint_after(
-    left: Bool[Array, "rows concepts"],
-    right: Bool[Array, "rows concepts"],
-    bits: OperatorBits,
-) -> Bool[Array, "rows concepts"]:
+_Flags = TypeVar("_Flags", Bool[Array, "..."], Bool[np.ndarray, "..."])
+
+
+def disjoint_after(left: _Flags, right: _Flags, needs_left: _Flags, needs_right: _Flags) -> _Flags:
     """Which concepts are disjoint from `P∘c`, given those disjoint from P and from c.
 
     What holds only where both sides do is apart from what either is apart from; what holds only
-    where one side does, from what that side is; else from what both are.
+    where one side does, from what that side is; else from what both are. An operator needs its
+    left side where `o(0,1) = 0`, its right side where `o(1,0) = 0`.
     """
-    needs_left, needs_right = bits.q == 0, bits.p == 0
     return (left & needs_left) | (right & needs_right) | (left & right)
 
 
@@ -141,7 +140,7 @@ def disjoint_from(view: View, chains: Chains) -> Bool[Array, "rows concepts"]:
     for step in range(1, chains.concepts.shape[1]):
         concept = jnp.maximum(chains.concepts[:, step], 0)
         bits = row_bits(view.operators, chains.operators[:, step])
-        joined = disjoint_after(apart, view.disjoint[concept], bits)
+        joined = disjoint_after(apart, view.disjoint[concept], bits.q == 0, bits.p == 0)
         apart = jnp.where((chains.concepts[:, step] >= 0)[:, None], joined, apart)
     return apart
 

@@ -1,17 +1,19 @@
 """What a guide is: it tells a beam search which candidates may be worth an exact score."""
 
 import abc
+from dataclasses import dataclass
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Bool, Float64, Int32
+from jaxtyping import Bool, Float64, Int32
 
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.operators import Operator
 from optexp_jax.problem import Problem
 
 
-class Members(eqx.Module):
+@dataclass(frozen=True, eq=False)
+class Members:
     """Beam members of one length that are about to be extended, best first.
 
     All levels have the same number of rows, so that one compiled program serves them: rows past
@@ -23,7 +25,7 @@ class Members(eqx.Module):
     operators: Int32[np.ndarray, "rows length"]
     parents: Int32[np.ndarray, " rows"]
     """Which row of the level before each member extends; 0 for single concepts."""
-    apart: Bool[Array, "rows concepts"]
+    apart: Bool[np.ndarray, "rows concepts"]
     """Concepts that each member is known to be disjoint from."""
     count: int
     size: int

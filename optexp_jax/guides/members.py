@@ -1,5 +1,7 @@
 """Exact quantities of beam members, per sample, for guides."""
 
+from functools import cached_property
+
 import jax
 import numpy as np
 from jaxtyping import Array, Int
@@ -16,12 +18,17 @@ class MemberQuantities:
     def __init__(self, problem: Problem):
         self._problem = problem
         self._pairs = table_pairs(problem.table)
-        self.concepts = pair_quantities(problem.table, problem.neuron)
+
+    @cached_property
+    def concepts(self) -> Quantities:
         """Of each pair (concept, sample)."""
+        return pair_quantities(self._problem.table, self._problem.neuron)
 
     def last_concepts(self, members: Members) -> Quantities:
         """Of the last concept of each member, `[row, sample]`."""
         with jax.enable_x64(True):
+            if self._pairs.fill_the_grid:
+                return _take_rows(self._problem.concepts, members.last_concepts)
             return by_sample(self._pairs.device, self.concepts, members.last_concepts)
 
     def exact(self, members: Members) -> Quantities:

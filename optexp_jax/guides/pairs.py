@@ -8,6 +8,7 @@ a sum over samples is known from P alone, up to the samples that hold c:
 A level of a beam then costs members times pairs, not members times concepts times samples.
 """
 
+import math
 import weakref
 from functools import cached_property, partial
 from typing import TypeVar
@@ -60,6 +61,11 @@ class TablePairs:
 
     def __len__(self) -> int:
         return len(self.concept)
+
+    @property
+    def fill_the_grid(self) -> bool:
+        """Whether concepts are in most samples, so that it does not pay to skip the others."""
+        return math.prod(self._shape) <= 2 * len(self)
 
     @cached_property
     def device(self) -> Pairs:

@@ -13,7 +13,7 @@ from optexp_jax.bounds.label import LabelBounds, join
 from optexp_jax.guides.base import AbstractEstimator, AbstractGuide, Members
 from optexp_jax.guides.members import MemberQuantities
 from optexp_jax.guides.pairs import Pairs, Tree, table_pairs
-from optexp_jax.guides.totals import Best, estimate_children, estimate_rows
+from optexp_jax.guides.totals import Best, estimate_children, estimate_rows, upper_ratio
 from optexp_jax.operators import Operator
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import NeuronQuantities, Quantities
@@ -40,26 +40,42 @@ class QuantityEstimator(AbstractEstimator):
     def __init__(self, problem: Problem, exact_updates: bool):
         self._problem = problem
         self._exact_updates = exact_updates
-        self._pairs = table_pairs(problem.table).device
+        pairs = table_pairs(problem.table)
+        self._pairs = pairs.device
         self._quantities = MemberQuantities(problem)
         self._before: tuple[Members, LabelBounds] | None = None
+        self._on_grid = pairs.fill_the_grid
 
     def estimate(self, members: Members) -> Float64[np.ndarray, "rows operators concepts"]:
         with jax.enable_x64(True):
+            known = self._known(members)
+            if self._on_grid:
+                return np.asarray(
+                    _estimate_on_grid(
+                        self._problem.concepts,
+                        known,
+                        members.apart,
+                        self._problem.whole,
+                        self._problem.operators,
+                    )
+                )
             return np.asarray(
                 _estimate(
                     self._pairs,
                     self._quantities.concepts,
-                    _Row(self._bounds(members), members.apart),
+                    known,
+                    members.apart,
                     self._problem.whole,
                     np.int64(members.count),
                     self._problem.operators,
                 )
             )
 
-    def _bounds(self, members: Members) -> LabelBounds:
+    def _known(self, members: Members) -> Quantities | LabelBounds:
         """What is known of each member: all, or without exact updates what its parent tells."""
-        if self._exact_updates or self._before is None:
+        if self._exact_updates:
+            return self._quantities.exact(members)
+        if self._before is None:
             bounds = LabelBounds.exact(self._quantities.exact(members))
         else:
             parents, parent_bounds = self._before
@@ -101,11 +117,12 @@ class _Row(eqx.Module):
     apart: Bool[Array, "*rows concepts"]
 
 
-@partial(jax.jit, static_argnums=5)
+@partial(jax.jit, static_argnums=6)
 def _estimate(
     pairs: Pairs,
     concepts: Quantities,
-    members: _Row,
+    members: Quantities | LabelBounds,
+    apart: Bool[Array, "rows concepts"],
     neuron: NeuronQuantities,
     count: Int64[Array, ""],
     operators: tuple[Operator, ...],
@@ -126,7 +143,36 @@ def _estimate(
             joined[operator] = _best(jax.tree.map(lambda part: part[:, 0, 0], bounds))
         return estimate_children(pairs, _best(member.bounds), joined, size)
 
-    return estimate_rows(members, count, (len(operators), pairs.n_concepts), of_member)
+    shape = len(operators), pairs.n_concepts
+    return estimate_rows(_Row(_as_bounds(members), apart), count, shape, of_member)
+
+
+@partial(jax.jit, static_argnums=4)
+def _estimate_on_grid(
+    concepts: Quantities,
+    members: Quantities | LabelBounds,
+    apart: Bool[Array, "rows concepts"],
+    neuron: NeuronQuantities,
+    operators: tuple[Operator, ...],
+) -> Float64[Array, "rows operators concepts"]:
+    """The same from the quantities of every concept in every sample."""
+    note_trace("estimate_on_grid")
+
+    def of_member(member: _Row) -> Float64[Array, "operators concepts"]:
+        left = jax.tree.map(lambda part: jnp.broadcast_to(part, concepts.iu.shape), member.bounds)
+        estimates: list[Float64[Array, " concepts"]] = []
+        for operator in operators:
+            bits = row_bits((operator,), jnp.zeros(1, jnp.int32))
+            best = _best(join(left, concepts, bits, member.apart, neuron))
+            inside, outside = best.inside.sum(-1), best.outside.sum(-1)
+            estimates.append(upper_ratio(inside, neuron.n.sum() + outside))
+        return jnp.stack(estimates)
+
+    return jax.vmap(of_member)(_Row(_as_bounds(members), apart))
+
+
+def _as_bounds(members: Quantities | LabelBounds) -> LabelBounds:
+    return LabelBounds.exact(members) if isinstance(members, Quantities) else members
 
 
 def _as_labels(tree: Tree) -> Tree:

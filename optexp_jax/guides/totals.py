@@ -66,5 +66,11 @@ def estimate_children(
     )
     totals = (jnp.stack(everywhere)[:, None] + by_concept.T).reshape(len(joined), 2, -1)
     inside, outside = totals[:, 0], totals[:, 1]
-    ratio = inside.astype(jnp.float64) / (size + outside).astype(jnp.float64)
-    return ratio * (1 + MARGIN)
+    return upper_ratio(inside, size + outside)
+
+
+def upper_ratio(
+    intersection: Int64[Array, "..."], union: Int64[Array, "..."]
+) -> Float64[Array, "..."]:
+    """The quotient, rounded outward."""
+    return intersection.astype(jnp.float64) / union.astype(jnp.float64) * (1 + MARGIN)

@@ -4,12 +4,11 @@ import functools
 from typing import cast
 
 import equinox as eqx
-import jax
 import numpy as np
-from jaxtyping import Array, Bool, Int32, Int64
+from jaxtyping import Int64
 
 from optexp_jax.bounds.base import InadmissibleBoundError
-from optexp_jax.bounds.chains import disjoint_after, row_bits
+from optexp_jax.bounds.chains import disjoint_after
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, SearchStats, Status
 from optexp_jax.formula import Formula
@@ -20,7 +19,7 @@ from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators, operator_bits
 from optexp_jax.overlaps import overlaps_with_concepts
 from optexp_jax.problem import Problem
-from optexp_jax.scores import BatchScores, Score, iou_many
+from optexp_jax.scores import BatchScores, Score, pad_batch, score_rows
 from optexp_jax.search.beam_candidates import Candidates, in_order, new_candidates
 from optexp_jax.search.beam_queue import BeamQueue, Member
 from optexp_jax.search.clock import Clock
@@ -97,9 +96,7 @@ class _Search:
                 estimates = np.ones(shape) if estimator is None else estimator.estimate(members)
             with self._clock.phase("heap"):
                 n = members.count
-                made = new_candidates(
-                    extended, np.asarray(members.apart)[:n], self._problem.operators
-                )
+                made = new_candidates(extended, members.apart[:n], self._problem.operators)
                 candidates = in_order(made, estimates[:n], self._by_name)
             self._counters.expanded += len(extended)
             self._counters.estimated += len(candidates)
@@ -137,19 +134,10 @@ class _Search:
         parents = np.array([member.parent for member in extended], np.int32)
         parents = parents[np.minimum(np.arange(n_rows), len(extended) - 1)]
         last = len(extended[0]) - 1
-        with jax.enable_x64(True):
-            own = concepts[:, last]
-            if before is None:
-                apart = _apart_from_concepts(self._problem.disjoint, own)
-            else:
-                apart = _apart_from_members(
-                    self._problem.disjoint,
-                    before.apart,
-                    parents,
-                    own,
-                    operators[:, last],
-                    self._problem.operators,
-                )
+        apart = self._problem.table.disjoint[concepts[:, last]]
+        if before is not None:
+            p, q, _ = self._bits[operators[:, last]].T[:, :, None]
+            apart = disjoint_after(before.apart[parents], apart, ~q, ~p)
         return Members(concepts, operators, parents, apart, len(extended), last + 1)
 
     def _visit(
@@ -192,7 +180,9 @@ class _Search:
         concepts[:, members.size] = candidates.concept
         operators[:, members.size] = candidates.operator
         labels = FormulaBatch(concepts, operators, self._problem.operators)
-        scores = _take(iou_many(table, neuron, _pad(labels)), np.arange(len(labels)))
+        # Padded to one of two sizes, so that two shapes compile.
+        size = FIRST_BLOCK if len(labels) <= FIRST_BLOCK else BLOCK
+        scores = score_rows(table, neuron, pad_batch(labels, size)).first(len(labels))
         for row in np.flatnonzero(scores.iou > candidates.estimate)[:1].tolist():
             raise InadmissibleBoundError(
                 f"{labels.to_formulas(table.names)[row]} has IoU {scores.iou[row]}, above its "
@@ -257,35 +247,5 @@ class _Search:
         )
 
 
-def _pad(batch: FormulaBatch) -> FormulaBatch:
-    """A block with its last row repeated up to one of two sizes, so that two shapes compile."""
-    size = FIRST_BLOCK if len(batch) <= FIRST_BLOCK else BLOCK
-    rows = np.minimum(np.arange(size), len(batch) - 1)
-    return FormulaBatch(
-        np.asarray(batch.concepts)[rows], np.asarray(batch.operators)[rows], batch.operator_set
-    )
-
-
 def _take(scores: BatchScores, rows: Int64[np.ndarray, " rows"]) -> BatchScores:
     return BatchScores(scores.intersections[rows], scores.extras[rows], scores.neuron_size)
-
-
-@jax.jit
-def _apart_from_concepts(
-    disjoint: Bool[Array, "concepts concepts"], concepts: Int32[Array, " rows"]
-) -> Bool[Array, "rows concepts"]:
-    return disjoint[concepts]
-
-
-@functools.partial(jax.jit, static_argnums=5)
-def _apart_from_members(
-    disjoint: Bool[Array, "concepts concepts"],
-    apart: Bool[Array, "rows concepts"],
-    parents: Int32[Array, " rows"],
-    concepts: Int32[Array, " rows"],
-    operators: Int32[Array, " rows"],
-    operator_set: tuple[Operator, ...],
-) -> Bool[Array, "rows concepts"]:
-    """Concepts disjoint from members, given those disjoint from what they extend."""
-    bits = row_bits(operator_set, operators)
-    return disjoint_after(apart[parents], disjoint[concepts], bits)

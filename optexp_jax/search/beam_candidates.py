@@ -74,6 +74,9 @@ def _drop_twins(
     They come from members that hold the same concepts, or all but one. Whether two are equal
     depends on the pattern of the chains, not on which concepts these are, so few are compared.
     """
+    if all(len(member) == 1 for member in members):
+        _drop_twins_of_concepts(members, operators, made)
+        return
     for b, second in enumerate(members):
         for a, first in enumerate(members[:b]):
             missing = [c for c in second.concepts if c not in first.concepts]
@@ -87,6 +90,18 @@ def _drop_twins(
                     made[b, other, extra[0]] &= not made[a, one, missing[0]]
                 else:
                     made[b, other] &= ~made[a, one]
+
+
+def _drop_twins_of_concepts(
+    members: list[Member],
+    operators: tuple[Operator, ...],
+    made: Bool[np.ndarray, "members operators concepts"],
+) -> None:
+    """The same for single concepts, of which there are most, all pairs at once."""
+    concepts = [member.concepts[0] for member in members]
+    later = np.tri(len(members), k=-1, dtype=np.bool_)  # [second, first]
+    for one, other in _twins(operators, (), (), (1,)):
+        made[:, other, concepts] &= ~(later & made[:, one, concepts].T)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,5 +1,6 @@
 """The queue of a beam search: the best formulas so far, a fixed number of them."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,14 +32,14 @@ class BeamQueue:
     def __init__(self, size: int, members: list[Member]):
         self.size = size
         self.members = members[:size]
-
-    @property
-    def floor(self) -> float:
+        self.floor = self._find_floor()
         """What is below it cannot enter: a lower bound on the worst IoU once the queue is full."""
+
+    def _find_floor(self) -> float:
         if len(self.members) < self.size:
-            return -np.inf
+            return -math.inf
         # The quotient is rounded to nearest: a step down makes it a lower bound for sure.
-        return float(np.nextafter(self.members[-1].candidate.score.iou, -np.inf))
+        return math.nextafter(self.members[-1].candidate.score.iou, -math.inf)
 
     def reach(self, estimates: Float64[np.ndarray, " candidates"]) -> int:
         """How many candidates come before the first below the floor; estimates descend."""
@@ -83,4 +84,5 @@ class BeamQueue:
             return False
         self.members.insert(place, member)
         del self.members[self.size :]
+        self.floor = self._find_floor()
         return True
