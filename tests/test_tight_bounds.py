@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from search_cases import SUBSETS, seeds
 from tight_cases import (
     DIRECTED,
@@ -22,6 +23,7 @@ from tight_cases import (
 import optexp_jax as ox
 from optexp_jax.operators import Operator
 from optexp_jax.tight.doubles import double_bounds, last_step_bounds
+from optexp_jax.tight.largest import largest
 from optexp_jax.tight.outer import outer_bounds
 from optexp_jax.tight.pairs import (
     DIFFERENCE,
@@ -353,3 +355,18 @@ def test_a_source_outside_the_filter_keeps_its_share():
     for left in (2, 3, 4):
         bounds = of_outer(setting, np.arange(N), np.inf, left)
         assert_bounded(one, outer_of(one, bounds), setting, "outer_bounds")
+
+
+# The few largest of a row.
+
+
+@given(
+    rows=st.integers(1, 4),
+    values=st.lists(st.sampled_from([-np.inf, -2.5, 0.0, 1.0, 1.5, 3.0]), min_size=12, max_size=12),
+    k=st.integers(1, 3),
+)
+@examples(20)
+def test_largest_is_top_k(rows: int, values: list[float], k: int):
+    with jax.enable_x64(True):
+        matrix = jnp.asarray(values).reshape(rows, -1)
+        np.testing.assert_array_equal(largest(matrix, k), jax.lax.top_k(matrix, k)[0])

@@ -365,6 +365,27 @@ def test_forty_overlapping_concepts():
     assert first.stats.expanded < 1000
 
 
+def test_long_formulas_of_disjoint_concepts():
+    # The best unions are known; no step that changes nothing is followed.
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 10_000, 60)
+    table = ox.ConceptTable.from_signatures([[k] for k in range(60)], sizes, n_locations=10**6)
+    for n_active in (2, 5, 12):
+        rates = np.zeros(60)
+        rates[:n_active] = rng.uniform(0.3, 0.9, n_active)
+        neuron = ox.NeuronCounts.from_signatures(table, rng.binomial(sizes, rates), uncovered=500)
+        own = table.signatures.incidence.T @ np.stack([neuron.inside, table.sizes], 1)
+        order = np.argsort(-own[:, 0] / own[:, 1])  # A union takes the densest concepts first.
+        prefixes = [own[order[:k]].sum(0).tolist() for k in range(1, 9)]
+        best = max(Fraction(i, neuron.size + size - i) for i, size in prefixes)
+        found = solve(table, neuron, ox.Optimal(8))
+        assert found.status == "optimal"
+        assert found.score.ratio >= best
+        assert found.stats.expanded < 100
+        if n_active < 8:  # Then taking no more than these is best.
+            assert found.score.ratio == best
+
+
 def test_units_of_one_table_share_their_programs():
     rng = np.random.default_rng(11)
     table = overlapping(rng, 40, 600)

@@ -88,7 +88,7 @@ def filtered_share(w: Weights, allowed: Bool[Array, " concepts"]) -> Float64[Arr
     """`third_share` of three concepts in a union that one AND NOT has been taken from."""
     first, two = _largest_overlaps(w, allowed)
     left = jnp.maximum(w.own_e - first, 0.0)
-    return jnp.maximum(w.own_i - w.v * jnp.maximum(left / 3, left - two / 2), 0.0)
+    return w.own_i - w.v * jnp.maximum(left / 3, left - two / 2)
 
 
 @jax.jit

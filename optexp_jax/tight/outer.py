@@ -19,7 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64, Int32
 
 from optexp_jax.tight.grams import Gram
-from optexp_jax.tight.pairs import NEVER, Forms, Weights
+from optexp_jax.tight.largest import largest
+from optexp_jax.tight.pairs import NEVER, Forms, Weights, others
 from optexp_jax.tracing import note_trace
 
 
@@ -51,8 +52,8 @@ def outer_bounds(
     weights = Weights.of(gram, v)
     i, e = weights.i, weights.e
     n = len(allowed)
-    other = ~jnp.eye(n, dtype=bool) & allowed[None, :]
-    overlaps = jax.lax.top_k(jnp.where(other, e, 0.0), min(left, n))[0]
+    other = others(allowed)
+    overlaps = largest(jnp.where(other, e, 0.0), min(left, n))
     # top_e[k][x]: the sum of the k largest overlaps of x, outside the neuron, with other concepts.
     top_e = [jnp.zeros(n), *jnp.cumsum(overlaps, axis=1).T]
     top_e += [top_e[-1]] * (left + 1 - len(top_e))
@@ -75,7 +76,7 @@ def outer_bounds(
                 share = jnp.maximum(share, jnp.minimum(inside, top_i[None, :]))
             usable = other & (rank[None, :] < rank[:, None]) if ordered and not filters else other
             share = jnp.where(usable, jnp.maximum(share, 0.0), 0.0)
-            bounds.append(jax.lax.top_k(share, min(sources, n))[0].sum(1))
+            bounds.append(largest(share, min(sources, n)).sum(1))
         return jnp.stack(bounds).max(0)
 
     own_i, own_e, own = weights.own_i, weights.own_e, weights.own
@@ -92,6 +93,20 @@ def outer_bounds(
         intersection=_where(forms.intersection & allowed, completion(i, e, ordered=False)),
         difference=_where(forms.difference & allowed, jnp.minimum(outside_c, best + v * paid)),
     )
+
+
+@jax.jit
+def effective_steps(gram: Gram, allowed: Bool[Array, " concepts"]) -> Bool[Array, "forms concepts"]:
+    """Which outermost steps can change anything, by form (OR, AND, AND NOT).
+
+    OR of a concept that is nowhere in the region, and filters that meet no other concept there,
+    leave every formula as it is, or nothing of it.
+    """
+    note_trace("effective_steps")
+    overlap = gram.inside + gram.outside
+    somewhere = jnp.diagonal(overlap) > 0
+    meets = ((overlap > 0) & others(allowed)).any(1)
+    return jnp.stack([somewhere, meets, meets])
 
 
 def _where(kept: Bool[Array, " n"], bound: Float64[Array, " n"]) -> Float64[Array, " n"]:

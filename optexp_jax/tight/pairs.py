@@ -85,7 +85,7 @@ def score_pairs(
     *,
     forms: Forms,
 ) -> PairScores:
-    """IoUs of every concept and pair in a region, with what is decided outside of it."""
+    """IoUs of every concept and proper pair in a region, with what is decided outside of it."""
     note_trace("score_pairs")
     i, e = gram.inside, gram.outside
     own_i, own_e = jnp.diagonal(i), jnp.diagonal(e)
@@ -100,7 +100,7 @@ def score_pairs(
         INTERSECTION: (i, e),
         DIFFERENCE: (own_i[:, None] - i, own_e[:, None] - e),
     }
-    usable = usable_pairs(allowed, forms)
+    usable = usable_pairs(allowed, forms) & proper(gram)
     pairs = jnp.stack([jnp.where(usable[k], iou(*counts[k]), NEVER) for k in range(3)])
     single = jnp.where(allowed, iou(own_i, own_e), NEVER)
     return PairScores(single, pairs, jnp.maximum(single.max(), pairs.max()))
@@ -147,7 +147,10 @@ def pair_bounds(
             jnp.minimum(without + added[:, None], union_best[:, None] + v * e)
         )
     if forms.intersection:
-        bounds[UNION].append(half[:, None] + half[None, :])
+        # An x that meets neither leaves nothing.
+        meets = over_x(i + e) > 0
+        kept = half[:, None] + half[None, :]
+        bounds[UNION].append(jnp.where(meets[:, None] | meets[None, :], kept, NEVER))
         bounds[INTERSECTION].append(jnp.minimum(i, least(common[:, None])))
         # (a AND NOT b) AND x is (a AND x) AND NOT b, which is bounded there.
     usable = usable_pairs(allowed, forms) & proper(gram)
@@ -170,7 +173,7 @@ def third_share(weights: Weights, allowed: Bool[Array, " concepts"]) -> Float64[
     first = e.max(1)
     second = jnp.where(jnp.arange(len(e))[None, :] == e.argmax(1)[:, None], 0.0, e).max(1)
     paid = jnp.maximum(weights.own_e / 3, weights.own_e - (first + second) / 2)
-    return jnp.maximum(weights.own_i - weights.v * paid, 0.0)
+    return weights.own_i - weights.v * paid
 
 
 def others(allowed: Bool[Array, " concepts"]) -> Bool[Array, "concepts concepts"]:

@@ -31,7 +31,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class ChildScores:
-    """Exact counts of a label joined with every concept, by form; impossible ones have IoU −1."""
+    """Exact counts of a label joined with every concept, by form; needless ones have IoU −1."""
 
     intersections: Int64[np.ndarray, "forms concepts"]
     unions: Int64[np.ndarray, "forms concepts"]
@@ -123,6 +123,13 @@ class Place:
         for form, operator in OPERATORS.items():
             if operator not in self._problem.operators:
                 iou[form] = -1.0
+        # A child that is empty, or equal to one of its sides, exists with fewer concepts.
+        common = shared.inside + shared.outside
+        contains = common == self.own.inside + self.own.outside
+        contained = common == inside + outside
+        iou[UNION, contains | contained] = -1.0
+        iou[INTERSECTION, contains | contained | (common == 0)] = -1.0
+        iou[DIFFERENCE, contained | (common == 0)] = -1.0
         return ChildScores(intersections, unions, iou, inside, outside, shared)
 
     def _label(self, inner: Sequence[int], forms: Sequence[int]) -> tuple[int, int, LabelOverlaps]:

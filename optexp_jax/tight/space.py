@@ -13,7 +13,7 @@ from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 from optexp_jax.tight.doubles import double_bounds, last_step_bounds
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.outer import outer_bounds
+from optexp_jax.tight.outer import effective_steps, outer_bounds
 from optexp_jax.tight.pairs import (
     DIFFERENCE,
     INTERSECTION,
@@ -328,7 +328,8 @@ class TightSpace(AbstractSpace[TightNodes]):
             )
             parts = (bounds.union, bounds.intersection, bounds.difference)
             w = np.stack([np.asarray(part) for part in parts])
-        w = np.where(self._in_order(place), w, -np.inf)
+            effective = np.asarray(effective_steps(place.gram, jnp.asarray(place.allowed)))
+        w = np.where(self._in_order(place) & effective, w, -np.inf)
         if self._length - len(place.steps) == 4:
             w[DIFFERENCE] = -np.inf  # bounded from the inside, by double_bounds
         form, concept = (part.astype(np.int32) for part in np.nonzero(w >= need))
