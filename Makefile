@@ -40,6 +40,7 @@ bench: $(VENV)/.installed-bench ## Run the benchmarks
 	$(BIN)/python benchmarks/table.py
 	$(BIN)/python benchmarks/paper_modes.py
 	$(BIN)/python benchmarks/tight.py
+	$(BIN)/python benchmarks/activations.py
 
 docs: $(VENV)/.installed-docs ## Build the documentation into site/, failing on broken links
 	$(BIN)/zensical build --clean --strict
@@ -62,7 +63,7 @@ $(BIN)/python:
 INPUTS := pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-demo: $(INPUTS)
-	$(PIP) -e .
+	$(PIP) -e ".[torch]"
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)

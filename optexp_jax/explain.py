@@ -1,6 +1,7 @@
 """The entry point: a table, a neuron and a method give an explanation."""
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
 from typing import Any
 
 from optexp_jax.concepts.table import ConceptTable
@@ -30,11 +31,24 @@ def explain(
 
 
 def explain_many(
-    table: ConceptTable, neurons: Iterable[Any], method: AbstractMethod | None = None
+    table: ConceptTable,
+    neurons: Iterable[Any],
+    method: AbstractMethod | None = None,
+    *,
+    executor: Executor | None = None,
 ) -> Iterator[Explanation]:
-    """Explain neurons one after another, in their order, each yielded when it is done."""
+    """Explain neurons in their order, each yielded when it and those before it are done.
+
+    They are explained here, one after another, or on any `concurrent.futures.Executor`.
+    """
     method = Optimal() if method is None else method
     _check(table, method)
+    if executor is not None:
+        from optexp_jax.runs.many import explain_on
+
+        firing = (_firing(table, neuron) for neuron in neurons)
+        yield from explain_on(executor, table, firing, method)
+        return
     for neuron in neurons:
         yield method.run(table, _firing(table, neuron))
 

@@ -1,21 +1,9 @@
 """The command line, run in this process: exit codes, what goes to stdout and stderr, JSON."""
 
-import json
-from typing import Any
-
-import numpy as np
 import pytest
 
 import optexp_jax as ox
 from optexp_jax import cli
-from optexp_jax.demo import make_demo
-
-
-def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert cli.main([*arguments, "--json"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    return json.loads(captured.out)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]):
@@ -89,69 +77,3 @@ def _fail_with(error: BaseException):
         raise error
 
     return fail
-
-
-def test_demo_json_recomputes(capsys: pytest.CaptureFixture[str]):
-    shown = run_json(capsys, "demo", "--seed", "3")
-    demo = make_demo(3)
-    assert shown["table"]["concepts"] == list(demo.table.names)
-    assert len(shown["neurons"]) == len(demo.neurons) >= 5
-    masks = {name: demo.table.mask(name) for name in demo.table.names}
-    for entry, neuron in zip(shown["neurons"], demo.neurons, strict=True):
-        assert entry["active"] == np.count_nonzero(neuron.bitmap)
-        for found in (entry["single"], entry["best"]):
-            mask = ox.Formula.parse(found["formula"], demo.table).evaluate(masks)
-            assert found["intersection"] == np.count_nonzero(mask & neuron.bitmap)
-            assert found["union"] == np.count_nonzero(mask | neuron.bitmap)
-            assert found["iou"] == found["intersection"] / found["union"]
-            assert found["status"] == "optimal"
-            assert found["upper_bound"] == found["iou"]
-        best_concept = max(overlap(mask, neuron.bitmap) for mask in masks.values())
-        assert entry["single"]["iou"] == best_concept
-        assert entry["best"]["iou"] >= best_concept
-        if len(neuron.built_from) <= 3:
-            assert entry["best"]["iou"] >= overlap(neuron.built_from.evaluate(masks), neuron.bitmap)
-
-
-def overlap(mask: np.ndarray, bitmap: np.ndarray) -> float:
-    return np.count_nonzero(mask & bitmap) / np.count_nonzero(mask | bitmap)
-
-
-def test_demo_finds_what_the_neurons_were_built_from(capsys: pytest.CaptureFixture[str]):
-    neurons = run_json(capsys, "demo")["neurons"]
-    built = [ox.Formula.parse(entry["built_from"]) for entry in neurons]
-    found = [ox.Formula.parse(entry["best"]["formula"]) for entry in neurons]
-    short = [k for k, formula in enumerate(built) if len(formula) <= 3]
-    assert short != list(range(len(built))), "one neuron must need more than three concepts"
-    assert [found[k] for k in short] == [built[k] for k in short]
-
-
-def test_length_limits_the_formulas(capsys: pytest.CaptureFixture[str]):
-    neurons = run_json(capsys, "demo", "--length", "2")["neurons"]
-    lengths = {len(ox.Formula.parse(entry["best"]["formula"])) for entry in neurons}
-    assert lengths == {1, 2}
-
-
-def test_demo_is_determined_by_its_seed(capsys: pytest.CaptureFixture[str]):
-    first, again, other = (
-        run_json(capsys, "demo", "--length", "1", "--seed", seed) for seed in ("5", "5", "6")
-    )
-    assert first == again
-    assert first["neurons"] != other["neurons"]
-
-
-def test_demo_table_is_plain_when_piped(capsys: pytest.CaptureFixture[str]):
-    shown = run_json(capsys, "demo", "--length", "2")
-    assert cli.main(["demo", "--length", "2"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == "", "a progress bar belongs on a terminal only"
-    assert "\x1b" not in captured.out
-    lines = captured.out.splitlines()
-    for entry in shown["neurons"]:
-        (row,) = [line for line in lines if line.startswith(entry["neuron"])]
-        assert entry["built_from"] in row
-        assert entry["best"]["formula"] in row
-        assert f"{entry['best']['iou']:.3f}" in row
-        assert "optimal" in row
-    assert repr(make_demo(0).table) in lines
-    assert "README" in lines[-1]

@@ -11,8 +11,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     "README.md",
+    "docs/activations.md",
     "docs/beam.md",
+    "docs/building.md",
     "docs/concepts.md",
+    "docs/datasets.md",
     "docs/formulas.md",
     "docs/own_bounds.md",
     "docs/tight_bounds.md",

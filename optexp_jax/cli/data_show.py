@@ -1,0 +1,101 @@
+"""`optexp data show`: images that hold a concept, with its place marked."""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import optexp_jax
+from optexp_jax.cli.parsing import Commands, at_least
+from optexp_jax.concepts import ConceptTable
+from optexp_jax.datasets.contact_sheet import (
+    SheetSettings,
+    contact_sheet,
+    samples_holding,
+    spread_over,
+)
+from optexp_jax.datasets.protocol import image_of
+from optexp_jax.datasets.provenance import read_provenance
+from optexp_jax.formula import Formula
+
+
+def add(actions: Commands) -> None:
+    """Add the action."""
+    parser = actions.add_parser(
+        "show",
+        help="draw a contact sheet of images that hold a concept",
+        description="Draw images of a table's dataset in which a concept or formula holds, with "
+        "its place outlined and the rest dimmed.",
+        epilog="example: optexp data show shapes.zarr --concept red-c --out red.png",
+    )
+    parser.add_argument("table", metavar="TABLE", type=Path, help="the table")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--concept", metavar="NAME", help="the concept to show")
+    what.add_argument("--formula", metavar="TEXT", help='or a formula, "red-c AND NOT car"')
+    parser.add_argument(
+        "--out", metavar="FILE", type=Path, help="the picture (default: the concept's name, .png)"
+    )
+    parser.add_argument(
+        "--count", metavar="N", type=at_least(1), default=12, help="images (default: 12)"
+    )
+    parser.add_argument(
+        "--columns", metavar="N", type=at_least(1), default=4, help="images a row (default: 4)"
+    )
+    parser.add_argument(
+        "--tile", metavar="PIXELS", type=at_least(32), default=224, help="size of an image (224)"
+    )
+    parser.add_argument(
+        "--spread",
+        action="store_true",
+        help="images from most to least of the concept, instead of those with most of it",
+    )
+    parser.add_argument("--root", metavar="DIR", help="the dataset's folder, if it was moved")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    table = ConceptTable.load(options.table)
+    if options.concept is None:
+        formula = Formula.parse(options.formula, table)
+    else:
+        table.concept_id(options.concept)
+        formula = Formula.concept(options.concept)
+    out = options.out or Path(re.sub(r"[^\w.-]+", "_", str(formula)).strip("_") + ".png")
+    provenance = read_provenance(options.table)
+    holding = samples_holding(table, formula)
+    if not holding:
+        raise ValueError(f"{formula} holds nowhere in {options.table}.")
+    count = options.count
+    chosen = spread_over(holding, count) if options.spread else holding[:count]
+    dataset = provenance.open(options.root)
+    sheet = contact_sheet(
+        table,
+        formula,
+        chosen,
+        image=lambda sample: image_of(dataset, int(provenance.indices[sample])),
+        name=lambda sample: provenance.sample_names[sample],
+        settings=SheetSettings(options.columns, options.tile),
+    )
+    sheet.save(out)
+    if options.json:
+        told = {
+            "version": optexp_jax.__version__,
+            "out": str(out),
+            "formula": str(formula),
+            "samples_holding": len(holding),
+            "shown": [
+                {
+                    "sample": shown.sample,
+                    "name": provenance.sample_names[shown.sample],
+                    "locations": shown.n_locations,
+                }
+                for shown in chosen
+            ],
+        }
+        print(json.dumps(told, indent=2))
+    else:
+        print(
+            f"{out} shows {len(chosen)} of the {len(holding)} samples (of {table.n_samples}) in "
+            f"which {formula} holds"
+        )

@@ -1,0 +1,59 @@
+"""The options with which every command names a model."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from optexp_jax.activations.torch_import import require_torch
+from optexp_jax.cli.parsing import at_least
+
+if TYPE_CHECKING:
+    from optexp_jax.activations import LoadedModel
+
+LAYOUTS = ("auto", "nchw", "nhwc", "tokens")
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add where the weights come from and how images are prepared."""
+    parser.add_argument(
+        "--weights",
+        metavar="FILE",
+        help="checkpoint or safetensors file; `random` for random weights; by default the model's "
+        "pretrained ones",
+    )
+    parser.add_argument(
+        "--trust-pickle",
+        action="store_true",
+        help="allow a checkpoint that runs code when it is read",
+    )
+    parser.add_argument(
+        "--size", type=at_least(1), help="side of the images that the model takes, in pixels"
+    )
+    for name in ("mean", "std"):
+        parser.add_argument(
+            f"--{name}",
+            type=float,
+            nargs=3,
+            metavar=("R", "G", "B"),
+            help=f"{name} of the colours, of 1 (default: ImageNet's)",
+        )
+    parser.add_argument(
+        "--layout",
+        choices=LAYOUTS,
+        default="auto",
+        help="how a layer's output is read (default: auto)",
+    )
+
+
+def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
+    """The model that the options describe."""
+    require_torch()
+    from dataclasses import replace
+
+    from optexp_jax.activations.models import load_model
+
+    model = load_model(name, weights=options.weights, trust_pickle=options.trust_pickle)
+    mean: Sequence[float] | None = options.mean
+    std: Sequence[float] | None = options.std
+    prepared = model.preprocessing.changed(options.size, mean, std)
+    return replace(model, preprocessing=prepared)

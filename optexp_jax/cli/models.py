@@ -1,0 +1,46 @@
+"""`optexp models convert`: weights from a checkpoint into a file that cannot run code."""
+
+import argparse
+from pathlib import Path
+
+from optexp_jax.activations.torch_import import require_torch
+from optexp_jax.cli.parsing import Commands
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "models",
+        help="convert checkpoints",
+        description="Convert checkpoints to safetensors.",
+        epilog="example: optexp models convert old.pth.tar new.safetensors --trust-pickle",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    convert = actions.add_parser(
+        "convert",
+        help="turn a checkpoint into safetensors",
+        description="Read the tensors of a checkpoint, with the names that torchvision uses, and "
+        "write them to a safetensors file. A pickled model runs code when it is read: that needs "
+        "--trust-pickle, once.",
+        epilog="example: optexp models convert old.pth.tar new.safetensors --trust-pickle",
+    )
+    convert.add_argument("source", type=Path, metavar="CHECKPOINT", help="the file to read")
+    convert.add_argument("target", type=Path, metavar="OUT", help="the safetensors file to write")
+    convert.add_argument(
+        "--trust-pickle",
+        action="store_true",
+        help="allow a checkpoint that runs code when it is read",
+    )
+    convert.set_defaults(run=_convert)
+
+
+def _convert(options: argparse.Namespace) -> None:
+    require_torch()
+    from optexp_jax.activations.checkpoints import read_state, write_safetensors
+
+    if options.target.suffix != ".safetensors":
+        raise ValueError(f"The new file's name must end in .safetensors; got {options.target}.")
+    state = read_state(options.source, trust_pickle=options.trust_pickle)
+    write_safetensors(state, options.target)
+    total = sum(tensor.numel() for tensor in state.values())
+    print(f"{options.target}: {len(state)} tensors, {total} numbers")

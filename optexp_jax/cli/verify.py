@@ -1,0 +1,69 @@
+"""`optexp verify`: check the stored results of a run independently."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from optexp_jax.cli.console import with_progress
+from optexp_jax.cli.parsing import Commands
+from optexp_jax.runs.run import Run
+from optexp_jax.runs.selection import parse_units
+from optexp_jax.runs.verify import Claim, UnitCheck, verify_run
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "verify",
+        help="check the results of a run independently",
+        description="Count every stored formula's IoU again, location by location, and prove "
+        "optima again by a simpler path, each within the time limit. Exit code 1 if anything is "
+        "wrong; what could not be proved in time is told, but is not wrong.",
+        epilog="example: optexp verify runs/conv1 --time-limit 10",
+    )
+    parser.add_argument("folder", type=Path, metavar="RUN", help="folder of the run")
+    parser.add_argument("--units", metavar="UNITS", help="some units only, such as 0-49,100")
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="for the proof of one unit (default: 60)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    run = Run(options.folder)
+    units = None if options.units is None else set(parse_units(options.units))
+    total = len(run.results) if units is None else len(units)
+    checks: list[UnitCheck] = []
+    found = verify_run(run, units=units, time_limit=options.time_limit)
+    for check in with_progress(found, total, "Checking units"):
+        checks.append(check)
+        if not options.json:
+            print(f"unit {check.unit}: {check}", flush=True)
+    if not checks:
+        raise ValueError(f"{options.folder} has no explained units to check.")
+    wrong = [check for check in checks if not check.good]
+    if options.json:
+        print(json.dumps([_as_json(check) for check in checks], indent=2))
+    else:
+        proved = sum(check.good and check.claim is Claim.REPROVED for check in checks)
+        print(f"{len(checks)} units checked, {proved} optima re-proved, {len(wrong)} wrong")
+    if wrong:
+        named = ", ".join(str(check.unit) for check in wrong)
+        raise ValueError(f"{len(wrong)} of {len(checks)} results are wrong: units {named}")
+
+
+def _as_json(check: UnitCheck) -> dict[str, Any]:
+    return {
+        "unit": check.unit,
+        "good": check.good,
+        "claim": str(check.claim),
+        "how": check.how,
+        "faults": list(check.faults),
+        "seconds": check.seconds,
+    }

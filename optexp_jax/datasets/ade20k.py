@@ -1,0 +1,158 @@
+"""ADE20K-Full, as distributed (`*_seg.png`) or prepared as 16-bit TIFF."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int32, UInt8
+
+from optexp_jax.datasets.ade20k_classes import (
+    INDEX_FILE,
+    AdeClasses,
+    classes_from_file,
+    classes_from_index,
+)
+from optexp_jax.datasets.images import read_channels, read_image, read_labels
+from optexp_jax.datasets.layout import check_root, files_below, listing
+from optexp_jax.datasets.protocol import ConceptInfo, LayoutError, Sample
+from optexp_jax.datasets.values import NONE, ValueCodes
+
+_LOG = logging.getLogger(__name__)
+_RAW_IMAGES = Path("images", "ADE")
+_PREPARED_IMAGES = Path("images_detectron2")
+_PREPARED_LABELS = Path("annotations_detectron2")
+_PREPARED_IGNORED = 65535
+_N_IDS = 26 * 256
+"""Ids that a pixel can hold: red is ten times the number that green, below 256, is added to."""
+
+
+@dataclass(frozen=True, eq=False)
+class ADE20K:
+    """One split of ADE20K-Full. Only objects are concepts; their parts are left out."""
+
+    root: Path
+    split: str
+    prepared: bool
+    classes: AdeClasses
+    """With `classes.source`, where the list comes from."""
+    codes: ValueCodes
+    names: tuple[str, ...]
+    """Images, relative to their split's folder, sorted by file name."""
+
+    def concepts(self) -> tuple[ConceptInfo, ...]:
+        return tuple(ConceptInfo(kind.name, "object") for kind in self.classes.classes)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> Sample:
+        return Sample(self.names[index], self.image(index), (self._labels(index),))
+
+    def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
+        return read_image(self._image_path(index), self.names[index])
+
+    def files(self) -> tuple[Path, ...]:
+        every = range(len(self))
+        return (*map(self._image_path, every), *map(self._label_path, every))
+
+    def describe(self) -> str:
+        form = "prepared" if self.prepared else "as distributed"
+        return (
+            f"ADE20K-Full, {form}, {self.split}: {len(self)} images, "
+            f"{len(self.classes.classes)} concepts ({self.classes.source})"
+        )
+
+    def _image_path(self, index: int) -> Path:
+        return _images(self.root, self.prepared) / self.split / self.names[index]
+
+    def _label_path(self, index: int) -> Path:
+        path = self._image_path(index)
+        if not self.prepared:
+            return path.with_name(f"{path.stem}_seg.png")
+        return (self.root / _PREPARED_LABELS / self.split / self.names[index]).with_suffix(".tif")
+
+    def _labels(self, index: int) -> Int32[np.ndarray, "height width"]:
+        path, name = self._label_path(index), self.names[index]
+        if self.prepared:  # Train ids, of which most are above 255.
+            return self.codes.decode(read_labels(path, name), path, name)
+        channels = read_channels(path, name).astype(np.int32)
+        return self.codes.decode(channels[:, :, 0] // 10 * 256 + channels[:, :, 1], path, name)
+
+
+def open_ade20k(root: Path, *, classes: str | None = None, split: str = "validation") -> ADE20K:
+    """ADE20K in `root`, the folder with `images/ADE` or with `images_detectron2`.
+
+    `classes` is a CSV, TSV or JSON file with id, name and train id. Without it the classes are
+    those that the dataset's `index_ade20k.pkl` knows as objects in training and validation images.
+    """
+    check_root(
+        root,
+        "ADE20K",
+        f"{_RAW_IMAGES}/ (as distributed), or {_PREPARED_IMAGES}/ and {_PREPARED_LABELS}/",
+        lambda folder: _is_raw(folder) or _is_prepared(folder),
+    )
+    prepared = _is_prepared(root)  # It is made beside the files as distributed.
+    if prepared and not (root / _PREPARED_IMAGES / split).is_dir() and _is_raw(root):
+        prepared = False  # Only the validation images are prepared as a rule.
+    folder = _images(root, prepared) / split
+    if not folder.is_dir():
+        found = sorted(path.name for path in folder.parent.iterdir())
+        raise LayoutError(
+            f"ADE20K: there is no split {split!r} in {folder.parent}, which has {listing(found)}."
+        )
+    images = files_below(folder, [".jpg"])
+    if not images:
+        raise LayoutError(f"ADE20K: there are no images *.jpg in {folder}.")
+    known = _classes(root, classes, prepared)
+    _LOG.info("ADE20K: %d classes; %s.", len(known.classes), known.source)
+    return ADE20K(
+        root,
+        split,
+        prepared,
+        known,
+        ValueCodes.of(_codes(known, prepared), "the class list"),
+        tuple(
+            path.relative_to(folder).as_posix()
+            for path in sorted(images, key=lambda path: (path.name, path))
+        ),
+    )
+
+
+def _classes(root: Path, given: str | None, prepared: bool) -> AdeClasses:
+    if given is not None:
+        path = Path(given).expanduser()
+        return classes_from_file(path if path.is_absolute() or path.is_file() else root / path)
+    if prepared:
+        raise LayoutError(
+            "ADE20K, prepared: its pixels are train ids, so the list that it was prepared with is "
+            "needed. Give it with the option classes=FILE (CSV, TSV or JSON: id, name, trainId)."
+        )
+    index = root / INDEX_FILE
+    if not index.is_file():
+        raise LayoutError(
+            f"ADE20K: no class list. There is no {index}; give one with the option classes=FILE "
+            "(CSV, TSV or JSON: id, name, trainId)."
+        )
+    return classes_from_index(index)
+
+
+def _codes(known: AdeClasses, prepared: bool) -> Mapping[int, int]:
+    if prepared:
+        return {_PREPARED_IGNORED: NONE, **{place: place for place in range(len(known.classes))}}
+    # Every other id is a class that the list leaves out.
+    listed = {kind.id: place for place, kind in enumerate(known.classes)}
+    return {**dict.fromkeys(range(_N_IDS), NONE), **listed}
+
+
+def _images(root: Path, prepared: bool) -> Path:
+    return root / (_PREPARED_IMAGES if prepared else _RAW_IMAGES)
+
+
+def _is_raw(folder: Path) -> bool:
+    return (folder / _RAW_IMAGES).is_dir()
+
+
+def _is_prepared(folder: Path) -> bool:
+    return (folder / _PREPARED_IMAGES).is_dir() and (folder / _PREPARED_LABELS).is_dir()

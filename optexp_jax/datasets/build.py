@@ -1,0 +1,249 @@
+"""`build_table`: from a dataset to a concept table on disk, in a stream that can be interrupted.
+
+Samples are read in parts of a few. Each part lands as one file in `<table>.building`, and the
+parts, in order, make the table. So the table does not depend on how many processes worked, nor on
+how often they were killed; a build that is started again goes on with the parts that are there.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from optexp_jax.concepts import ConceptTable, TableBuilder
+from optexp_jax.concepts.storage import check_free
+from optexp_jax.datasets.parts import PART_SAMPLES, Part, PartFileError, read_part, skipped_in
+from optexp_jax.datasets.protocol import BadSampleError, Dataset, describe
+from optexp_jax.datasets.provenance import (
+    Provenance,
+    SkippedSample,
+    package_version,
+    write_provenance,
+)
+from optexp_jax.datasets.spec import DatasetSpec
+from optexp_jax.datasets.workers import PartJobs, make_parts
+
+Progress = Callable[[int, int], None]
+"""Told the samples done and all samples."""
+
+DEFAULT_MASK_SHAPE = (112, 112)
+
+
+def build_table(
+    dataset: Dataset,
+    out: str | Path,
+    *,
+    mask_shape: tuple[int, int] = DEFAULT_MASK_SHAPE,
+    spec: DatasetSpec | None = None,
+    workers: int = 1,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+    overwrite: bool = False,
+) -> ConceptTable:
+    """Build a dataset's concept table at `out`, a Zarr store, and open it.
+
+    Maps are resized to `mask_shape` by nearest neighbour. With several `workers`, other processes
+    read the samples; a script must then call this under `if __name__ == "__main__":`. A build that
+    was interrupted goes on when it is called again with the same arguments. `spec` is kept with
+    the table, so that its images can be found again. With `skip_bad`, samples that cannot be read
+    are left out and listed in the table's provenance.
+    """
+    if workers < 1:
+        raise ValueError(f"A build needs at least one worker; got {workers}.")
+    if min(mask_shape) < 1:
+        raise ValueError(f"mask_shape must be at least 1 x 1; got {mask_shape}.")
+    target = Path(out)
+    check_free(target, overwrite)
+    if not len(dataset):
+        raise ValueError(f"The dataset is empty: {describe(dataset)}.")
+    folder = target.with_name(target.name + ".building")
+    with _locked(folder):
+        _check_started(folder, _Settings.of(dataset, spec, mask_shape), overwrite)
+        jobs = PartJobs(len(dataset), mask_shape, folder)
+        built = _merge(
+            dataset, spec, jobs, _parts(dataset, spec, jobs, workers, skip_bad, progress)
+        )
+        _publish(built, target)
+        shutil.rmtree(folder)
+    return ConceptTable.load(target)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What the parts of a build depend on."""
+
+    dataset: str
+    dataset_fingerprint: str | None
+    n_samples: int
+    n_concepts: int
+    concepts: str
+    mask_shape: str
+    samples_per_part: int
+    package_version: str
+
+    @classmethod
+    def of(
+        cls, dataset: Dataset, spec: DatasetSpec | None, mask_shape: tuple[int, int]
+    ) -> "_Settings":
+        concepts = [[concept.name, concept.category] for concept in dataset.concepts()]
+        digest = hashlib.blake2b(json.dumps(concepts).encode(), digest_size=8).hexdigest()
+        return cls(
+            # Without the folder: a dataset that was moved is the same.
+            dataset=type(dataset).__qualname__ if spec is None else str(replace(spec, root=None)),
+            dataset_fingerprint=None if spec is None else spec.fingerprint,
+            n_samples=len(dataset),
+            n_concepts=len(concepts),
+            concepts=digest,
+            mask_shape=f"{mask_shape[0]}x{mask_shape[1]}",
+            samples_per_part=PART_SAMPLES,
+            package_version=package_version(),
+        )
+
+
+def _check_started(folder: Path, settings: _Settings, overwrite: bool) -> None:
+    """Refuse to go on with a build of something else, and say what differs."""
+    path = folder / "settings.json"
+    ours = asdict(settings)
+    if path.exists():
+        theirs = json.loads(path.read_text(encoding="utf-8"))
+        changed = [name for name in ours if theirs.get(name) != ours[name]]
+        if not changed:
+            return
+        if not overwrite:
+            said = "; ".join(
+                f"{name} {theirs.get(name)} there, {ours[name]} now" for name in changed
+            )
+            raise ValueError(
+                f"{folder} holds a started build with other settings: {said}. Finish it with its "
+                "own settings, remove the folder, or pass overwrite=True (--overwrite) to start "
+                "again."
+            )
+        for part in folder.glob("part-*"):
+            part.unlink()
+    partial = path.with_suffix(".tmp")
+    partial.write_text(json.dumps(ours, indent=2), encoding="utf-8")
+    os.replace(partial, path)
+
+
+def _parts(
+    dataset: Dataset,
+    spec: DatasetSpec | None,
+    jobs: PartJobs,
+    workers: int,
+    skip_bad: bool,
+    progress: Progress | None,
+) -> Generator[Part]:
+    """All parts in order, read from their files; those that are not there are made."""
+    missing = [part for part in range(len(jobs)) if not _is_done(jobs.path(part))]
+    ready = set(range(len(jobs))).difference(missing)
+    n_done = sum(stop - start for start, stop in map(jobs.bounds, ready))
+    with closing(make_parts(dataset, spec, jobs, missing, workers)) as made:
+        for part in range(len(jobs)):
+            if progress is not None:
+                progress(n_done, jobs.n_samples)
+            while part not in ready:
+                finished = next(made)
+                if finished.skipped and not skip_bad:
+                    raise _refused(finished.skipped[0])
+                ready.add(finished.part)
+                start, stop = jobs.bounds(finished.part)
+                n_done += stop - start
+            yield _read_or_make(dataset, jobs, part)
+    if progress is not None:
+        progress(jobs.n_samples, jobs.n_samples)
+
+
+def _read_or_make(dataset: Dataset, jobs: PartJobs, part: int) -> Part:
+    """A part from its file; a file that was damaged since is made again."""
+    try:
+        return read_part(jobs.path(part))
+    except PartFileError:
+        jobs.make(dataset, part)
+        return read_part(jobs.path(part))
+
+
+def _is_done(path: Path) -> bool:
+    """Whether a part need not be made. One with skipped samples is: a file may be repaired now."""
+    try:
+        return path.exists() and not skipped_in(path)
+    except PartFileError:
+        return False
+
+
+def _refused(sample: SkippedSample) -> BadSampleError:
+    return BadSampleError(
+        sample.name,
+        f"{sample.reason.rstrip('.')}. To leave such samples out, pass skip_bad=True (--skip-bad).",
+    )
+
+
+def _merge(
+    dataset: Dataset, spec: DatasetSpec | None, jobs: PartJobs, parts: Iterable[Part]
+) -> Path:
+    """The finished store, still in the folder of the build."""
+    concepts = dataset.concepts()
+    path = jobs.folder / "table.zarr"
+    builder = TableBuilder(
+        [concept.name for concept in concepts],
+        [concept.category for concept in concepts],
+        path=path,
+        overwrite=True,
+    )
+    names: dict[str, None] = {}
+    skipped: list[SkippedSample] = []
+    for part in parts:
+        skipped += part.skipped
+        for sample in part.samples:
+            if sample.name in names:
+                raise ValueError(f"Two samples of the dataset are called {sample.name!r}.")
+            names[sample.name] = None
+            builder.add_sets(sample.sets, sample.members, jobs.mask_shape)
+    if not names:
+        raise ValueError(f"No sample could be read; the first: {_first(skipped)}")
+    builder.build()
+    write_provenance(
+        Provenance(
+            spec=spec,
+            fingerprint=None if spec is None else spec.fingerprint,
+            description=describe(dataset),
+            sample_names=tuple(names),
+            mask_shape=jobs.mask_shape,
+            skipped=tuple(skipped),
+            version=package_version(),
+        ),
+        path,
+    )
+    return path
+
+
+def _first(skipped: list[SkippedSample]) -> str:
+    return f"{skipped[0].name}: {skipped[0].reason}"
+
+
+def _publish(built: Path, target: Path) -> None:
+    """Put the store in its place; what was there goes only once the new one is in."""
+    if not target.exists():
+        built.rename(target)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f"{target.name}.old-", dir=target.parent))
+    target.rename(aside / target.name)
+    built.rename(target)
+    shutil.rmtree(aside)
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """The folder of the build for this process alone; the lock goes with the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BlockingIOError(f"Another process is building in {folder}.") from error
+        yield

@@ -1,0 +1,130 @@
+"""Cityscapes with fine annotations, as distributed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int32, UInt8
+
+from optexp_jax.datasets.images import read_image, read_labels
+from optexp_jax.datasets.layout import check_root, files_below, listing
+from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, LayoutError, Sample
+from optexp_jax.datasets.values import NONE, ValueCodes
+
+
+@dataclass(frozen=True)
+class CityscapesClass:
+    """A class that benchmarks use; its train id is its place in the list."""
+
+    name: str
+    id: int
+    category: str
+
+
+CLASSES = (
+    CityscapesClass("road", 7, "flat"),
+    CityscapesClass("sidewalk", 8, "flat"),
+    CityscapesClass("building", 11, "construction"),
+    CityscapesClass("wall", 12, "construction"),
+    CityscapesClass("fence", 13, "construction"),
+    CityscapesClass("pole", 17, "object"),
+    CityscapesClass("traffic light", 19, "object"),
+    CityscapesClass("traffic sign", 20, "object"),
+    CityscapesClass("vegetation", 21, "nature"),
+    CityscapesClass("terrain", 22, "nature"),
+    CityscapesClass("sky", 23, "sky"),
+    CityscapesClass("person", 24, "human"),
+    CityscapesClass("rider", 25, "human"),
+    CityscapesClass("car", 26, "vehicle"),
+    CityscapesClass("truck", 27, "vehicle"),
+    CityscapesClass("bus", 28, "vehicle"),
+    CityscapesClass("train", 31, "vehicle"),
+    CityscapesClass("motorcycle", 32, "vehicle"),
+    CityscapesClass("bicycle", 33, "vehicle"),
+)
+_N_IDS = 34  # 0 to 33; those without a class above are left out of evaluations.
+_IGNORED = 255
+
+_TRAIN_IDS = ValueCodes.of(
+    {**{place: place for place in range(len(CLASSES))}, _IGNORED: NONE}, "the list of train ids"
+)
+_IDS = ValueCodes.of(
+    {
+        **dict.fromkeys((*range(_N_IDS), _IGNORED), NONE),
+        **{kind.id: place for place, kind in enumerate(CLASSES)},
+    },
+    "the list of label ids",
+)
+_INFOS = tuple(ConceptInfo(kind.name, kind.category) for kind in CLASSES)
+_IMAGE_END = "_leftImg8bit.png"
+
+
+@dataclass(frozen=True, eq=False)
+class Cityscapes:
+    """One split of Cityscapes: 19 classes, one label map an image."""
+
+    root: Path
+    split: str
+    names: tuple[str, ...]
+    """Images, relative to their split's folder, sorted."""
+
+    def concepts(self) -> tuple[ConceptInfo, ...]:
+        return _INFOS
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> Sample:
+        return Sample(self.names[index], self.image(index), (self._labels(index),))
+
+    def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
+        return read_image(self._image_path(index), self.names[index])
+
+    def files(self) -> tuple[Path, ...]:
+        every = range(len(self))
+        return (*map(self._image_path, every), *map(self._label_path, every))
+
+    def describe(self) -> str:
+        return f"Cityscapes, {self.split}: {len(self)} images, {len(_INFOS)} concepts"
+
+    def _image_path(self, index: int) -> Path:
+        return self.root / "leftImg8bit" / self.split / self.names[index]
+
+    def _label_path(self, index: int) -> Path:
+        """The map of train ids, which has to be made with a script, or else that of ids."""
+        stem = self.names[index].removesuffix(_IMAGE_END)
+        folder = self.root / "gtFine" / self.split
+        made = folder / f"{stem}_gtFine_labelTrainIds.png"
+        return made if made.is_file() else folder / f"{stem}_gtFine_labelIds.png"
+
+    def _labels(self, index: int) -> Int32[np.ndarray, "height width"]:
+        path, name = self._label_path(index), self.names[index]
+        if not path.is_file():
+            raise BadSampleError(
+                name, f"neither {path} nor its _labelTrainIds.png exists beside it."
+            )
+        codes = _TRAIN_IDS if path.name.endswith("TrainIds.png") else _IDS
+        return codes.decode(read_labels(path, name), path, name)
+
+
+def open_cityscapes(root: Path, *, split: str = "val") -> Cityscapes:
+    """Cityscapes in `root`, the folder with `leftImg8bit` and `gtFine`."""
+    check_root(
+        root,
+        "Cityscapes",
+        "leftImg8bit/ and gtFine/ (from leftImg8bit_trainvaltest.zip and gtFine_trainvaltest.zip)",
+        lambda folder: (folder / "leftImg8bit").is_dir() and (folder / "gtFine").is_dir(),
+    )
+    folder = root / "leftImg8bit" / split
+    if not folder.is_dir():
+        found = sorted(path.name for path in (root / "leftImg8bit").iterdir())
+        raise LayoutError(
+            f"Cityscapes: there is no split {split!r} in {folder.parent}, which has "
+            f"{listing(found) or 'nothing in it'}."
+        )
+    names = tuple(
+        path.relative_to(folder).as_posix() for path in files_below(folder, [_IMAGE_END.lower()])
+    )
+    if not names:
+        raise LayoutError(f"Cityscapes: there are no images CITY/*{_IMAGE_END} in {folder}.")
+    return Cityscapes(root, split, names)

@@ -1,0 +1,155 @@
+"""The tables of a generic folder: what label values mean, and labels of whole images."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from optexp_jax.datasets.layout import read_rows, to_integer
+from optexp_jax.datasets.protocol import LayoutError
+
+VALUE_COLUMNS = ("value", "id", "number", "index")
+NAME_COLUMNS = ("name", "label", "class")
+IMAGE_COLUMNS = ("image", "file", "filename", "file_name")
+LABEL_COLUMNS = ("label", "labels", "name")
+MAX_VALUE = 2**20
+NOT_CONCEPTS = frozenset({"", "ignore", "ignored", "unlabeled", "unlabelled", "void"})
+"""Names, in lower case, that say that there is no annotation."""
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """A row of the table of names. Without a layer it holds for all of them."""
+
+    value: int
+    name: str
+    category: str | None
+    layer: str | None
+
+
+@dataclass(frozen=True)
+class ImageLabel:
+    """A concept that holds on a whole image."""
+
+    image: str
+    name: str
+    category: str | None
+
+
+@dataclass(frozen=True)
+class FolderTables:
+    """The tables found in a folder."""
+
+    names: Path | None
+    image_labels: Path | None
+
+
+def find_tables(
+    root: Path, names: str | None, image_labels: str | None, *, has_maps: bool
+) -> FolderTables:
+    """The tables, as given or by what their headers say; label maps need a table of names."""
+    tables = sorted(path for path in root.iterdir() if path.suffix.lower() in (".csv", ".tsv"))
+    headers = {path: _header(path) for path in tables}
+    if names is not None:
+        named = root / names
+    else:
+        named = _the_one(
+            [path for path in tables if _has(headers[path], VALUE_COLUMNS, NAME_COLUMNS)],
+            root,
+            "names",
+        )
+        if named is None and has_maps:
+            raise LayoutError(
+                f"Folder: {root} has no table of names. Write labels.csv with the columns value, "
+                "name and, if wanted, category and layer (a label folder); or say which file it is "
+                "with the option names=FILE."
+            )
+    if image_labels is not None:
+        return FolderTables(named, root / image_labels)
+    rest = [path for path in tables if path != named]
+    return FolderTables(
+        named,
+        _the_one(
+            [path for path in rest if _has(headers[path], IMAGE_COLUMNS)], root, "image_labels"
+        ),
+    )
+
+
+def read_names(path: Path) -> tuple[NamedValue, ...]:
+    """The table of names: value, name[, category][, layer]."""
+    rows = read_rows(path, [], "Folder")
+    columns = list(rows[0]) if rows else []
+    value_column = _column(columns, VALUE_COLUMNS, path)
+    name_column = _column(columns, NAME_COLUMNS, path)
+    return tuple(
+        NamedValue(
+            _label_value(row[value_column], path),
+            row[name_column],
+            row.get("category") or None,
+            row.get("layer") or None,
+        )
+        for row in rows
+    )
+
+
+def read_image_labels(path: Path) -> tuple[ImageLabel, ...]:
+    """Labels of whole images: image, label[, category]; or image and one column a category.
+
+    A cell may hold several labels with `;` between them, and an image may have several rows.
+    """
+    rows = read_rows(path, [], "Folder")
+    columns = list(rows[0]) if rows else []
+    image_column = _column(columns, IMAGE_COLUMNS, path)
+    label_column = next((name for name in LABEL_COLUMNS if name in columns), None)
+    wide = [name for name in columns if name != image_column] if label_column is None else []
+    labels: list[ImageLabel] = []
+    for row in rows:
+        image = row[image_column]
+        if label_column is not None:
+            labels += _cell(image, row[label_column], row.get("category") or None)
+        for name in wide:
+            labels += _cell(image, row[name], name)
+    return tuple(labels)
+
+
+def _label_value(text: str, path: Path) -> int:
+    value = to_integer(text, path, "value")
+    if not 0 <= value <= MAX_VALUE:
+        raise LayoutError(f"Folder: {path} names the value {value}; values are 0 to {MAX_VALUE}.")
+    return value
+
+
+def _cell(image: str, cell: str, category: str | None) -> list[ImageLabel]:
+    names = map(str.strip, cell.split(";"))
+    return [ImageLabel(image, name, category) for name in names if name.lower() not in NOT_CONCEPTS]
+
+
+def _header(path: Path) -> frozenset[str]:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        line = file.readline()
+    delimiter = max(",\t;", key=line.count)
+    cells = next(csv.reader([line], delimiter=delimiter), [])
+    return frozenset(cell.strip().lower() for cell in cells)
+
+
+def _has(header: frozenset[str], *choices: Iterable[str]) -> bool:
+    return all(not header.isdisjoint(names) for names in choices)
+
+
+def _the_one(found: Sequence[Path], root: Path, option: str) -> Path | None:
+    if len(found) > 1:
+        raise LayoutError(
+            f"Folder: in {root} both {found[0].name} and {found[1].name} could be meant; choose "
+            f"with the option {option}=FILE."
+        )
+    return found[0] if found else None
+
+
+def _column(columns: Sequence[str], choices: Sequence[str], path: Path) -> str:
+    found = next((name for name in choices if name in columns), None)
+    if found is None:
+        raise LayoutError(
+            f"Folder: {path} lacks the column {choices[0]!r}; it has "
+            f"{', '.join(columns) or 'no rows'}."
+        )
+    return found

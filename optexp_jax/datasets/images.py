@@ -1,0 +1,86 @@
+"""Reading images and label maps; whatever goes wrong names the file."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Int32, UInt8
+from PIL import Image, UnidentifiedImageError
+
+from optexp_jax.datasets.protocol import BadSampleError
+
+IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+"""Of the images that are looked for in folders."""
+LABEL_SUFFIXES = (".bmp", ".gif", ".png", ".tif", ".tiff")
+"""Of label maps: the formats that keep every value."""
+
+Read = TypeVar("Read")
+
+
+def read_image(path: Path, sample: str) -> UInt8[np.ndarray, "height width 3"]:
+    """An image as RGB. Grey, palette, 16-bit and transparent images are converted."""
+    return _read(path, sample, _to_rgb)
+
+
+def read_labels(path: Path, sample: str) -> Int32[np.ndarray, "height width"]:
+    """A label map with one value a pixel: grey of 1 to 32 bits, or the indices of a palette."""
+    return _read(path, sample, _to_labels)
+
+
+def read_channels(path: Path, sample: str) -> UInt8[np.ndarray, "height width 3"]:
+    """The red, green and blue of a label map that spreads its values over them."""
+    return _read(path, sample, _to_channels)
+
+
+def image_size(path: Path, sample: str) -> tuple[int, int]:
+    """Height and width, from the header of the file."""
+    return _read(path, sample, lambda image: (image.height, image.width))
+
+
+def _read(path: Path, sample: str, convert: Callable[[Image.Image], Read]) -> Read:
+    try:
+        with Image.open(path) as image:
+            return convert(image)
+    except FileNotFoundError:
+        raise BadSampleError(sample, f"{path} does not exist.") from None
+    except UnidentifiedImageError:
+        raise BadSampleError(sample, f"{path} is not an image, or it is corrupt.") from None
+    except Exception as error:  # Files that hold nonsense can make a decoder raise anything.
+        raise BadSampleError(sample, f"{path}: {error or type(error).__name__}") from error
+
+
+def _to_rgb(image: Image.Image) -> UInt8[np.ndarray, "height width 3"]:
+    if image.mode.startswith("I"):
+        # Pillow would clip 16 bits at 255. Files of mode "I" are 16-bit PNG in older versions.
+        values = np.asarray(image).astype(np.int64)
+        if values.size and (values.min() < 0 or values.max() > 0xFFFF):
+            raise ValueError("it is a 32-bit image; convert it to 8 bits.")
+        grey = (values >> 8).astype(np.uint8)
+        return np.repeat(grey[:, :, None], 3, axis=2)
+    if image.mode == "F":
+        raise ValueError("it holds floating-point values; convert it to 8 bits.")
+    if "transparency" in image.info:
+        image = image.convert("RGBA")  # Pillow asks for this detour with palettes.
+    return np.array(image.convert("RGB"), np.uint8)
+
+
+def _to_labels(image: Image.Image) -> Int32[np.ndarray, "height width"]:
+    if image.mode in ("RGB", "RGBA"):
+        channels = np.asarray(image.convert("RGB"), np.uint8)
+        red = channels[:, :, 0]
+        if (channels == red[:, :, None]).all():
+            return red.astype(np.int32)
+        raise ValueError(
+            "it is a colour image; a label map has one value a pixel. Save it as grey-scale or "
+            "as a palette image whose indices are the values."
+        )
+    if image.mode not in ("1", "L", "P", "I") and not image.mode.startswith("I;16"):
+        raise ValueError(f"it is of mode {image.mode!r}; a label map has one integer a pixel.")
+    return np.asarray(image).astype(np.int32)
+
+
+def _to_channels(image: Image.Image) -> UInt8[np.ndarray, "height width 3"]:
+    if image.mode not in ("RGB", "RGBA", "P"):
+        raise ValueError(f"it is of mode {image.mode!r}; these label maps are red-green-blue.")
+    return np.array(image.convert("RGB"), np.uint8)

@@ -1,0 +1,106 @@
+"""The kinds of datasets, by name."""
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from optexp_jax.datasets.protocol import Dataset
+
+Opener = Callable[..., Dataset]
+"""Takes `root` (a Path), if the kind reads files, and its options by name."""
+
+OptionValue = str | int | float | bool
+
+# Where the openers are. They are imported when they are asked for, as some need extras.
+KINDS: dict[str, Opener | str] = {
+    "arrays": "optexp_jax.datasets.arrays_file:open_arrays",
+    "ade20k": "optexp_jax.datasets.ade20k:open_ade20k",
+    "broden": "optexp_jax.datasets.broden:open_broden",
+    "cityscapes": "optexp_jax.datasets.cityscapes:open_cityscapes",
+    "coco": "optexp_jax.datasets.coco:open_coco",
+    "folder": "optexp_jax.datasets.folder:open_folder",
+    "shapes": "optexp_jax.datasets.shapes:open_shapes",
+}
+
+
+Kind = TypeVar("Kind", bound=Opener)
+
+
+def register_kind(opener: Kind) -> Kind:
+    """Decorator: make a function of a module of yours a kind of dataset, `package.module.name`.
+
+    The name is the way to the function, so that other processes find it too.
+    """
+    KINDS[f"{opener.__module__}.{opener.__qualname__}"] = opener
+    return opener
+
+
+def find_opener(kind: str) -> Opener:
+    """The opener of a kind. A kind with a dot in its name is looked for in the module it names."""
+    if kind not in KINDS and "." in kind:
+        _import_kind(kind)
+    if kind not in KINDS:
+        near = difflib.get_close_matches(kind, KINDS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"There is no kind of dataset {kind!r}.{hint} Kinds: {', '.join(sorted(KINDS))}; or "
+            "`package.module.function` for a function decorated with @register_kind."
+        )
+    found = KINDS[kind]
+    if not isinstance(found, str):
+        return found
+    module, _, name = found.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def open_kind(kind: str, root: Path | None, options: Mapping[str, OptionValue]) -> Dataset:
+    """Open a dataset; options that the kind does not have are refused by name."""
+    opener = find_opener(kind)
+    parameters = inspect.signature(opener).parameters
+    known = [name for name in parameters if name != "root"]
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            said = f"Its options: {', '.join(known)}." if known else "It has none."
+            raise ValueError(f"Datasets of kind {kind!r} have no option {name!r}.{hint} {said}")
+    arguments: dict[str, Any] = {
+        name: _fitting(value, parameters[name], kind) for name, value in options.items()
+    }
+    if root is not None:
+        if "root" not in parameters:
+            raise ValueError(f"Datasets of kind {kind!r} have no folder; got {str(root)!r}.")
+        arguments["root"] = root
+    elif "root" in parameters and parameters["root"].default is inspect.Parameter.empty:
+        raise ValueError(f"Say where the dataset is: '{kind}:/path/to/it'.")
+    return opener(**arguments)
+
+
+def _fitting(value: OptionValue, parameter: inspect.Parameter, kind: str) -> OptionValue:
+    """The value as the opener takes it: text may look like a number, and 1 is a float too."""
+    accepted = get_args(parameter.annotation) or (parameter.annotation,)
+    if not {str, int, float, bool}.intersection(accepted) or type(value) in accepted:
+        return value  # Nothing to compare it with, or as it should be.
+    if str in accepted:
+        return str(value)
+    if float in accepted and type(value) is int:
+        return float(value)
+    wanted = " or ".join(one.__name__ for one in accepted if one is not type(None))
+    raise ValueError(
+        f"Option {parameter.name!r} of datasets of kind {kind!r} must be {wanted}; got {value!r}."
+    )
+
+
+def _import_kind(kind: str) -> None:
+    # Only what a module registered itself is ever called: a kind may come from a file, and
+    # `os.system` is a way to a function too.
+    module = kind.rpartition(".")[0]
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise ValueError(
+            f"Dataset kind {kind!r}: the module {module!r} cannot be imported ({error})."
+        ) from error

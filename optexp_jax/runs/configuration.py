@@ -1,0 +1,72 @@
+"""What a run is asked to do, down to checksums of what it reads, and where it was done."""
+
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from optexp_jax.methods.base import AbstractMethod
+from optexp_jax.runs.null import NullModel
+from optexp_jax.runs.settings import describe, rebuild
+
+PACKAGES = ("optexp-jax", "jax", "jaxlib", "numpy", "scipy", "zarr", "equinox", "torch")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Everything that decides the results. A run goes on only with the one it began with."""
+
+    method: AbstractMethod
+    units: tuple[int, ...]
+    table: str
+    """The table's fingerprint."""
+    source: str
+    """The fingerprint of the activations and of how they become bitmaps."""
+    null: NullModel | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration as it is stored and compared."""
+        return {
+            "method": describe(self.method),
+            "units": list(self.units),
+            "table": self.table,
+            "source": self.source,
+            "null": describe(self.null),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Configuration":
+        """Inverse of `to_json`, where the method's class can be imported."""
+        return cls(
+            method=rebuild(data["method"]),
+            units=tuple(data["units"]),
+            table=data["table"],
+            source=data["source"],
+            null=rebuild(data["null"]),
+        )
+
+
+def check_units(units: Sequence[int], n_units: int) -> tuple[int, ...]:
+    """Units in ascending order, each once; refuses ones that the layer does not have."""
+    chosen = sorted(set(units))
+    if not chosen:
+        raise ValueError("No units are chosen; name some, such as 0-49, or leave the choice out.")
+    for unit in (chosen[0], chosen[-1]):
+        if not 0 <= unit < n_units:
+            raise ValueError(f"There is no unit {unit}: the layer has units 0 to {n_units - 1}.")
+    return tuple(chosen)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what results may depend on, in this process."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in PACKAGES:
+        if package == "torch" and "torch" not in sys.modules:
+            continue
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

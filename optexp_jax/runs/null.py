@@ -1,0 +1,98 @@
+"""Is an IoU above chance? The same unit, with its activation maps on the wrong samples."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.explanation import Explanation
+from optexp_jax.methods.base import AbstractMethod, check_count
+from optexp_jax.runs.sources import UnitSource
+from optexp_jax.scores import Score
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One way to put the maps on other samples."""
+
+    order: Int[np.ndarray, " samples"]
+    shifts: Int[np.ndarray, "samples two"] | None
+
+
+@dataclass(frozen=True)
+class NullModel:
+    """Explain each unit again with its activation maps shuffled over the samples.
+
+    The maps keep their shapes and sizes; only what they lie on is left to chance. All units share
+    the same draws, so that their results can be compared.
+    """
+
+    n: int
+    """Draws; the smallest p-value there can be is 1 / (1 + n)."""
+    shift: bool = False
+    """Also roll every map by random rows and columns, for concepts that keep to a place."""
+    seed: int = 0
+    """Another seed, other draws."""
+
+    def __post_init__(self) -> None:
+        check_count(self.n, "n of the null model")
+
+    def draws(self, table: ConceptTable) -> Iterator[Draw]:
+        """The draws for a table, each from a seed of its own."""
+        shape = table.require_map("The null model").location_shape
+        if self.shift and len(shape) != 2:
+            raise ValueError(
+                f"Maps can be shifted where locations have rows and columns; these have {shape}. "
+                "Leave out the shift."
+            )
+        for k in range(self.n):
+            rng = np.random.default_rng([self.seed, k])
+            order = rng.permutation(table.n_samples)
+            shifts = rng.integers(0, shape, (table.n_samples, 2)) if self.shift else None
+            yield Draw(order, shifts)
+
+
+@dataclass(frozen=True)
+class NullResult:
+    """How a unit's IoU compares with those of the draws."""
+
+    n: int
+    at_least: int
+    """Draws whose best formula reaches the unit's IoU."""
+    highest: float
+    mean: float
+
+    @property
+    def p_value(self) -> float:
+        """The chance to find such an IoU if the maps lay anywhere: (1 + at_least) / (1 + n)."""
+        return (1 + self.at_least) / (1 + self.n)
+
+
+def compare_with_null(
+    model: NullModel,
+    source: UnitSource,
+    found: Mapping[int, Explanation],
+    method: AbstractMethod,
+) -> dict[int, NullResult]:
+    """Explain units under every draw, by the same method, and compare exactly.
+
+    Units are counted together: a pass over the map of the table serves all of them.
+    """
+    units = list(found)
+    scores: dict[int, list[Score]] = {unit: [] for unit in units}
+    for draw in model.draws(source.table):
+        counted = source.counts(units, order=draw.order, shifts=draw.shifts)
+        for unit, counts in zip(units, counted, strict=True):
+            scores[unit].append(method.run(source.table, counts).score)
+    return {unit: _summarise(scores[unit], found[unit].score) for unit in units}
+
+
+def _summarise(scores: list[Score], found: Score) -> NullResult:
+    return NullResult(
+        n=len(scores),
+        at_least=sum(score.ratio >= found.ratio for score in scores),
+        highest=max(score.iou for score in scores),
+        mean=float(np.mean([score.iou for score in scores])),
+    )

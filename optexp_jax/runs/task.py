@@ -1,0 +1,197 @@
+"""What a worker does: open the source once, then explain the units it is given."""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from optexp_jax.explain import explain
+from optexp_jax.methods.base import AbstractMethod
+from optexp_jax.methods.optimal import Optimal
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.runs.null import NullModel, compare_with_null
+from optexp_jax.runs.results import UnitResult
+from optexp_jax.runs.sources import Opener, UnitSource
+from optexp_jax.search.driver import Progress
+
+REPORT_EVERY = 0.2
+"""Seconds between reports on one search."""
+
+
+@dataclass(frozen=True)
+class UnitStarted:
+    """A worker begins with a unit."""
+
+    unit: int
+
+
+@dataclass(frozen=True)
+class UnitProgress:
+    """Where the search for a unit stands."""
+
+    unit: int
+    formula: str | None
+    iou: float
+    upper_bound: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class UnitFinished:
+    """A unit is done."""
+
+    result: UnitResult
+
+
+Message = UnitStarted | UnitProgress | UnitFinished
+Tell = Callable[[Message], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some units to explain with one method."""
+
+    opener: Opener
+    method: AbstractMethod
+    units: tuple[int, ...]
+    null: NullModel | None = None
+
+
+_listener: ContextVar[Tell | None] = ContextVar("listener", default=None)
+"""Whom this thread tells about its work; None where nobody can listen."""
+
+
+def listen(tell: Tell | None) -> None:
+    """From now on, tell about every step of this thread's tasks."""
+    _listener.set(tell)
+
+
+def run_task(task: Task) -> list[UnitResult]:
+    """Explain the units of a task, telling of each; what fails is a result too.
+
+    With a null model all units are done when the last draw is, else one after another.
+    """
+    source = open_source(task.opener)
+    start = time.perf_counter()
+    counts = _count_all(source, task.units)
+    counting = (time.perf_counter() - start) / len(task.units)
+    results: list[UnitResult] = []
+    for unit, counted in zip(task.units, counts, strict=True):
+        _tell(UnitStarted(unit))
+        results.append(_run_unit(task.method, source, unit, counted, counting))
+        if task.null is None:
+            _tell(UnitFinished(results[-1]))
+    if task.null is None:
+        return results
+    results = _with_null(task.null, source, task.method, results)
+    for result in results:
+        _tell(UnitFinished(result))
+    return results
+
+
+_place: ContextVar[str] = ContextVar("place", default="")
+"""Where this thread's arrays live, if it has a device of its own."""
+
+
+def settle(place: str) -> None:
+    """From now on this thread opens sources for itself: its arrays live elsewhere."""
+    _place.set(place)
+
+
+def open_source(opener: Opener) -> UnitSource:
+    """The source, opened once a process, and once for each device that has a thread."""
+    return _open_at(opener, _place.get())
+
+
+@functools.lru_cache(maxsize=16)
+def _open_at(opener: Opener, place: str) -> UnitSource:
+    return opener.open()
+
+
+def _count_all(source: UnitSource, units: tuple[int, ...]) -> list[NeuronCounts | None]:
+    """Counts of all units in one pass; where that fails, each will be counted alone."""
+    try:
+        return list(source.counts(units))
+    except Exception:
+        return [None] * len(units)
+
+
+def _run_unit(
+    method: AbstractMethod,
+    source: UnitSource,
+    unit: int,
+    counts: NeuronCounts | None,
+    counting: float,
+) -> UnitResult:
+    start = time.perf_counter() - counting
+    try:
+        if counts is None:
+            (counts,) = source.counts([unit])
+        found = explain(source.table, counts, _reporting(method, unit))
+    except Exception as error:  # whatever it is, the other units of the layer can be done
+        return UnitResult(unit, error=_text(error), seconds=time.perf_counter() - start)
+    found = dataclasses.replace(found, state=None)
+    return UnitResult(unit, found, seconds=time.perf_counter() - start)
+
+
+def _with_null(
+    null: NullModel, source: UnitSource, method: AbstractMethod, results: list[UnitResult]
+) -> list[UnitResult]:
+    """The results with what the null model says of them, if it can."""
+    found = {each.unit: each.explanation for each in results if each.explanation is not None}
+    start = time.perf_counter()
+    try:
+        compared = compare_with_null(null, source, found, method) if found else {}
+    except Exception as error:
+        text = _text(error)
+        return [
+            UnitResult(each.unit, error=each.error or text, seconds=each.seconds)
+            for each in results
+        ]
+    share = (time.perf_counter() - start) / max(len(found), 1)
+    return [
+        dataclasses.replace(each, null=compared[each.unit], seconds=each.seconds + share)
+        if each.unit in compared
+        else each
+        for each in results
+    ]
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _reporting(method: AbstractMethod, unit: int) -> AbstractMethod:
+    """The method, telling of the search as it goes, where somebody listens."""
+    if _listener.get() is None or not isinstance(method, Optimal):
+        return method
+    own = method.callback
+    last = time.perf_counter()
+
+    def callback(progress: Progress) -> None:
+        nonlocal last
+        if own is not None:
+            own(progress)
+        if time.perf_counter() - last < REPORT_EVERY:
+            return
+        last = time.perf_counter()
+        best = progress.incumbent
+        _tell(
+            UnitProgress(
+                unit,
+                None if best is None else str(best.formula),
+                0.0 if best is None else best.score.iou,
+                progress.upper_bound,
+                float(progress.gap),
+            )
+        )
+
+    return dataclasses.replace(method, callback=callback)
+
+
+def _tell(message: Message) -> None:
+    tell = _listener.get()
+    if tell is not None:
+        tell(message)

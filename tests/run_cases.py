@@ -1,0 +1,100 @@
+"""Layers for tests of runs: small, generated, in memory or on disk."""
+
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from optexp_jax.activations import ActivationStore
+from optexp_jax.concepts import ConceptTable
+from optexp_jax.datasets import DatasetSpec
+from optexp_jax.datasets.build import build_table
+from optexp_jax.runs import BitmapUnits
+from optexp_jax.runs.layers import StoredLayer
+
+NAMES = ("sky", "sea", "boat", "sand", "bird", "rock", "tree")
+SHAPE = (10, 6, 6)  # samples, rows, columns
+
+
+@functools.cache
+def small_table() -> ConceptTable:
+    rng = np.random.default_rng(7)
+    rows, columns = np.ogrid[: SHAPE[1], : SHAPE[2]]
+    masks = np.zeros((len(NAMES), *SHAPE), bool)
+    for mask in masks:
+        for sample in mask:
+            if rng.random() < 0.7:
+                top, left = rng.integers(0, 5, 2)
+                height, width = rng.integers(1, 5, 2)
+                sample |= (
+                    (rows >= top)
+                    & (rows < top + height)
+                    & (columns >= left)
+                    & (columns < left + width)
+                )
+    return ConceptTable.from_masks(masks, NAMES)
+
+
+@functools.cache
+def responses(n_units: int, seed: int = 0) -> np.ndarray:
+    """Activations `[sample, unit, row, column]`: masks of two or three concepts, and noise."""
+    rng = np.random.default_rng(seed)
+    table = small_table()
+    masks = np.stack([table.mask(name) for name in NAMES])
+    found = np.empty((SHAPE[0], n_units, *SHAPE[1:]), np.float32)
+    for unit in range(n_units):
+        a, b, c = rng.permutation(len(NAMES))[:3]
+        held = (masks[a] | masks[b], masks[a] & masks[b], masks[a] & ~masks[b])[unit % 3]
+        held = held & ~masks[c] if unit % 2 else held
+        found[:, unit] = held + 0.45 * rng.standard_normal(SHAPE)
+    return found
+
+
+def memory_layer(n_units: int, seed: int = 0) -> BitmapUnits:
+    return BitmapUnits(small_table(), np.moveaxis(responses(n_units, seed), 1, 0) > 0.5)
+
+
+def stored_layer(folder: Path, n_units: int, seed: int = 0) -> StoredLayer:
+    """The same on disk, thresholded in the same place."""
+    small_table().save(folder / "table.zarr")
+    ActivationStore.from_array(folder / "layer.zarr", responses(n_units, seed))
+    return StoredLayer(str(folder / "table.zarr"), str(folder / "layer.zarr"), "range:0.5:")
+
+
+def shapes_layer(folder: Path, n_units: int) -> StoredLayer:
+    """Units over the generated scenes of the `shapes` dataset, with coarse maps."""
+    spec = DatasetSpec.parse("shapes:n=40,seed=3")
+    table = build_table(spec.open(), folder / "table.zarr", mask_shape=(28, 28), spec=spec)
+    rng = np.random.default_rng(n_units)
+    common = np.argsort(-table.concept_sizes)[:12]
+    masks = np.stack([table.mask(table.names[k]) for k in common])
+    cells = masks.reshape(len(common), table.n_samples, 7, 4, 7, 4).mean(axis=(3, 5))
+    pairs = rng.integers(0, len(common), (n_units, 2))
+    noise = 0.2 * rng.standard_normal((n_units, table.n_samples, 7, 7))
+    found = np.maximum(cells[pairs[:, 0]], cells[pairs[:, 1]]) + noise
+    ActivationStore.from_array(folder / "layer.zarr", np.moveaxis(found, 0, 1))
+    return StoredLayer(str(folder / "table.zarr"), str(folder / "layer.zarr"), "quantile:0.05")
+
+
+def start_explaining(layer: StoredLayer, run: Path, *options: str) -> subprocess.Popen[str]:
+    """`optexp explain` in a process of its own."""
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "optexp_jax.cli", "explain"),
+            *("--table", layer.table, "--activations", layer.activations, "--range", layer.range),
+            *("--run", str(run), *options),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def rows_without_times(text: str) -> list[dict[str, object]]:
+    """The units of a JSON export, without what depends on the process that did them."""
+    units = json.loads(text)["units"]
+    changing = {"seconds", "search_seconds", "compilations"}
+    return [{key: unit[key] for key in unit if key not in changing} for unit in units]

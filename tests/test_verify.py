@@ -1,0 +1,191 @@
+"""Verification: what is right passes, and every kind of damage is noticed."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_cases import memory_layer, small_table, stored_layer
+from strategies import Case, cases
+
+import optexp_jax as ox
+from optexp_jax import cli
+from optexp_jax.runs import BitmapUnits, Run, explain_layer, reproof
+from optexp_jax.runs.reproof import reprove
+from optexp_jax.runs.store import FILE
+from optexp_jax.runs.verify import Claim, score_at_locations, verify_run
+from optexp_jax.scores import Score
+from support import as_users_run_it, examples
+
+METHOD = ox.Optimal(length=2, top_k=2)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("verify")
+    return explain_layer(folder / "run", stored_layer(folder, 3), METHOD)
+
+
+def test_a_good_run_is_proved_again(run: Run):
+    checks = list(verify_run(run))
+    assert [check.unit for check in checks] == [0, 1, 2]
+    for check in checks:
+        assert check.good
+        assert str(check) == "IoU checked, optimality re-proved (every formula was tried)"
+
+
+def damaged(run: Run, folder: Path, change: Callable[[dict[str, Any]], object]) -> Run:
+    """A copy of a run with something changed in the result of unit 1."""
+    copy = folder / "copy"
+    copy.mkdir()
+    with sqlite3.connect(run.path / FILE) as source, sqlite3.connect(copy / FILE) as target:
+        source.backup(target)
+        ((text,),) = target.execute("SELECT result FROM units WHERE unit = 1").fetchall()
+        result = json.loads(text)
+        change(result["explanation"])
+        target.execute("UPDATE units SET result = ? WHERE unit = 1", (json.dumps(result),))
+    source.close()
+    target.close()
+    return Run(copy)
+
+
+def lower(found: dict[str, Any]) -> None:
+    """Another formula, rightly scored, with the claim that it is the best."""
+    other = found["runners_up"].pop()
+    found |= {key: other[key] for key in ("formula", "intersection", "union", "equivalents")}
+    found["upper_bound"] = found["intersection"] / found["union"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda found: found.update(intersection=found["intersection"] + 1), "not"),
+        (lambda found: found.update(union=found["union"] - 1), "not"),
+        (lambda found: found["runners_up"][0].update(union=1), "not 1"),
+        (lambda found: found["formula"]["concepts"].__setitem__(0, "bird"), "bird"),
+        (lambda found: found.update(upper_bound=0.01), "below the IoU"),
+        (lambda found: found.update(upper_bound=0.99), "optimal, but"),
+        (lower, "a formula has the IoU"),
+    ],
+    ids=["intersection", "union", "runner-up", "formula", "bound", "unproved", "not the best"],
+)
+def test_damage_is_noticed(
+    run: Run,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any]], object],
+    named: str,
+):
+    wrong = damaged(run, tmp_path, change)
+    good, bad, last = verify_run(wrong)
+    assert good.good
+    assert last.good
+    assert not bad.good
+    assert named in str(bad)
+    assert str(bad).startswith("WRONG")
+    assert cli.main(["verify", str(wrong.path)]) == 1
+    captured = capsys.readouterr()
+    assert "1 wrong" in captured.out
+    assert captured.err.startswith("optexp verify: 1 of 3 results are wrong: units 1")
+
+
+def test_the_command_says_what_was_checked(run: Run, capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["verify", str(run.path), "--units", "0,2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "2 units checked, 2 optima re-proved, 0 wrong"
+    assert lines[1].startswith("unit 2: IoU checked, optimality re-proved")
+    assert cli.main(["verify", str(run.path), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [entry["good"] for entry in shown] == [True] * 3
+
+
+def test_claims_that_are_not_made_are_not_proved(tmp_path: Path):
+    layer = memory_layer(2)
+    beam = explain_layer(tmp_path / "beam", layer, ox.Beam(length=2))
+    assert [check.claim for check in verify_run(beam, layer)] == [Claim.NOT_CLAIMED] * 2
+    early = explain_layer(tmp_path / "gap", layer, ox.Optimal(length=3, gap=100.0))
+    claims = {check.claim for check in verify_run(early, layer)}
+    assert claims <= {Claim.BOUND_HOLDS, Claim.NOT_CLAIMED, Claim.REPROVED}
+    single = explain_layer(tmp_path / "single", layer, ox.NetDissect())
+    assert [check.claim for check in verify_run(single, layer)] == [Claim.REPROVED] * 2
+
+
+def test_another_source_is_refused(run: Run):
+    with pytest.raises(ValueError, match="source is not the one"):
+        list(verify_run(run, memory_layer(3, seed=1)))
+
+
+def test_no_overlap_is_a_result_too(tmp_path: Path):
+    table = small_table()
+    masks = np.stack([table.mask(name) for name in table.names])
+    layer = BitmapUnits(table, np.logical_not(masks.any(axis=0))[None])
+    run = explain_layer(tmp_path / "run", layer, METHOD)
+    assert run.results[0].explanation is not None
+    assert run.results[0].explanation.formula is None
+    (check,) = verify_run(run, layer)
+    assert check.claim is Claim.REPROVED
+
+
+@given(cases(), st.data())
+def test_scores_at_locations(case: Case, data: st.DataObject):
+    names = data.draw(st.permutations(case.names))[: data.draw(st.integers(1, len(case.names)))]
+    operators = [
+        data.draw(st.sampled_from(ox.DEFAULT_OPERATORS), label="operator") for _ in names[1:]
+    ]
+    formula = ox.Formula(tuple(names), tuple(operators))
+    mask = case.mask(formula)
+    with as_users_run_it():
+        score = score_at_locations(case.table, case.bitmap, formula)
+    assert score == Score(int((mask & case.bitmap).sum()), int((mask | case.bitmap).sum()))
+
+
+@examples(40)
+@given(
+    case=cases(), length=st.integers(1, 3), without=st.sampled_from([None, *ox.DEFAULT_OPERATORS])
+)
+def test_the_proof_from_pairs_agrees_with_the_oracle(case: Case, length: int, without: object):
+    operators = tuple(operator for operator in ox.DEFAULT_OPERATORS if operator != without)
+    neuron = case.neuron
+    if not neuron.size:
+        return
+    with pytest.MonkeyPatch.context() as patch, as_users_run_it():
+        best = ox.Exhaustive(length, operators=operators).run(case.table, neuron).score
+        patch.setattr(reproof, "ORACLE_WORK", 0)
+        proof = reprove(case.table, neuron, length, operators, best, 60.0)
+        assert proof.how == "bounded by counts of pairs"
+        assert proof.proved
+        assert proof.better is None
+        if best.intersection:
+            # The least below the best is disproved, by the best or one in between.
+            below = Score(best.intersection * 10**9 - 1, best.union * 10**9)
+            doubted = reprove(case.table, neuron, length, operators, below, 60.0)
+            assert not doubted.proved
+            assert doubted.better is not None
+            assert doubted.better.ratio > below.ratio
+
+
+def test_what_takes_too_long_is_not_proved(monkeypatch: pytest.MonkeyPatch):
+    layer = memory_layer(1)
+    (counts,) = layer.counts([0])
+    best = ox.explain(layer.table, counts, ox.Optimal(length=3)).score
+    monkeypatch.setattr(reproof, "ORACLE_WORK", 0)
+    proof = reprove(layer.table, counts, 3, ox.DEFAULT_OPERATORS, best, 0.0)
+    assert not proof.proved
+    assert proof.better is None
+
+
+@pytest.mark.slow
+def test_longer_formulas_are_searched_with_the_published_bounds(monkeypatch: pytest.MonkeyPatch):
+    layer = memory_layer(1)
+    (counts,) = layer.counts([0])
+    monkeypatch.setattr(reproof, "ORACLE_WORK", 0)
+    four = ox.explain(layer.table, counts, ox.Optimal(length=4)).score
+    proof = reprove(layer.table, counts, 4, ox.DEFAULT_OPERATORS, four, 60.0)
+    assert proof.how == "searched with the published bounds"
+    assert proof.proved
+    assert reprove(layer.table, counts, 4, ox.DEFAULT_OPERATORS, Score(1, 10**6), 60.0).better
