@@ -52,6 +52,15 @@ class UnitSource(Protocol):
         ...
 
 
+@runtime_checkable
+class HasRanges(Protocol):
+    """A source that knows which activations of a unit count as active."""
+
+    def range_of(self, unit: int) -> Any:
+        """A range; its `skipped` says why a unit has none, or is None."""
+        ...
+
+
 class Opener(abc.ABC):
     """How to open a source, in this process or another: small, hashable, picklable.
 

@@ -13,7 +13,7 @@ from optexp_jax.methods.optimal import Optimal
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.runs.null import NullModel, compare_with_null
 from optexp_jax.runs.results import UnitResult
-from optexp_jax.runs.sources import Opener, UnitSource
+from optexp_jax.runs.sources import HasRanges, Opener, UnitSource
 from optexp_jax.search.driver import Progress
 
 REPORT_EVERY = 0.2
@@ -129,6 +129,10 @@ def _run_unit(
     try:
         if counts is None:
             (counts,) = source.counts([unit])
+        if counts.size == 0 and isinstance(source, HasRanges):
+            reason = source.range_of(unit).skipped
+            if reason is not None:
+                raise ValueError(f"The unit is never active: {reason}")
         found = explain(source.table, counts, _reporting(method, unit))
     except Exception as error:  # whatever it is, the other units of the layer can be done
         return UnitResult(unit, error=_text(error), seconds=time.perf_counter() - start)
