@@ -1,5 +1,9 @@
 """Every bound of the tight search against all formulas that it must hold for, at any threshold."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,8 +26,10 @@ from tight_cases import (
 
 import optexp_jax as ox
 from optexp_jax.operators import Operator
-from optexp_jax.tight.doubles import double_bounds, last_step_bounds
+from optexp_jax.tight.children import PAIR_CHUNK
+from optexp_jax.tight.grams import LabelOverlaps
 from optexp_jax.tight.largest import largest
+from optexp_jax.tight.last_steps import HostRegion, LastSteps
 from optexp_jax.tight.outer import outer_bounds
 from optexp_jax.tight.pairs import (
     DIFFERENCE,
@@ -32,16 +38,17 @@ from optexp_jax.tight.pairs import (
     pair_bounds,
     triple_bounds,
 )
-from optexp_jax.tight.space import TRIPLE_CHUNK
+from optexp_jax.tight.two_steps import (
+    Limits,
+    Rows,
+    refined_two_steps,
+    short_formulas,
+    two_step_bounds,
+)
 from support import examples, thorough
-
-NOT_SUBSETS = tuple(subset for subset in SUBSETS if ox.AND_NOT in subset)
 
 each_subset = pytest.mark.parametrize(
     "operators", SUBSETS, ids=lambda subset: "+".join(o.name for o in subset)
-)
-each_subset_with_not = pytest.mark.parametrize(
-    "operators", NOT_SUBSETS, ids=lambda subset: "+".join(o.name for o in subset)
 )
 
 
@@ -61,20 +68,21 @@ def of_pairs(setting: Setting, bound=pair_bounds) -> np.ndarray:
 
 def of_triples(setting: Setting, chains: Chains) -> np.ndarray:
     """`triple_bounds` of the first two concepts of each chain."""
+    with jax.enable_x64(True):
+        known = setting.place.gram, jnp.asarray(setting.place.allowed), jnp.float64(setting.v)
+    return of_chunk(partial(triple_bounds, *known), setting, chains)
+
+
+def of_chunk(bound: Callable[..., jax.Array], setting: Setting, chains: Chains) -> np.ndarray:
+    """A bound of given pairs, for the first two concepts of each chain."""
     codes, which = np.unique(
         np.column_stack([chains.forms[:, 0], chains.concepts[:, :2]]), axis=0, return_inverse=True
     )
-    padded = np.zeros((TRIPLE_CHUNK, 3), np.int32)  # the shape that the search uses
+    padded = np.zeros((PAIR_CHUNK, 3), np.int32)  # the shape that the search uses
     padded[: len(codes)] = codes
     with jax.enable_x64(True):
-        found = triple_bounds(
-            setting.place.gram,
-            jnp.asarray(setting.place.allowed),
-            jnp.float64(setting.v),
-            *(jnp.asarray(column) for column in padded.T),
-            forms=forms_of(setting.operators),
-        )
-        return np.asarray(found)[which.reshape(-1)]
+        columns = (jnp.asarray(column) for column in padded.T)
+        return np.asarray(bound(*columns, forms=forms_of(setting.operators)))[which.reshape(-1)]
 
 
 def of_outer(setting: Setting, rank: np.ndarray, best: float, left: int) -> np.ndarray:
@@ -97,15 +105,13 @@ def gram(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     return (masks * inside) @ masks.T, (masks * outside) @ masks.T
 
 
-def shares(setting: Setting, filtered: bool) -> np.ndarray:
+def shares(setting: Setting) -> np.ndarray:
     """How much each concept adds to a union of three, as the order of a union has it."""
     i, e = gram(setting)
     share = np.zeros(N)
     for x in setting.free:
         overlaps = np.sort([e[x, y] for y in setting.free if y != x])[::-1]
-        first, two = overlaps[:1].sum(), overlaps[:2].sum()
-        left = max(e[x, x] - first, 0) if filtered else e[x, x]
-        share[x] = max(i[x, x] - setting.v * max(left / 3, left - two / 2), 0)
+        share[x] = i[x, x] - setting.v * max(e[x, x] / 3, e[x, x] - overlaps[:2].sum() / 2)
     return share
 
 
@@ -123,7 +129,7 @@ def answered(setting: Setting, chains: Chains) -> np.ndarray:
     """Which chains of three concepts the bound of their first two must hold for."""
     form, a, b = pair_of(chains)
     x, last = chains.concepts[:, 2], chains.forms[:, 1]
-    share = shares(setting, filtered=False)
+    share = shares(setting)
     i, e = gram(setting)
     both = i - setting.v * e
     smallest = share[x] <= np.minimum(share[a], share[b])
@@ -195,94 +201,154 @@ def test_pair_bounds_do_bite():
 
 
 def test_pairs_without_a_third_concept():
-    allowed = np.zeros(N, bool)
     setting = Setting(DIRECTED["nested"], ox.DEFAULT_OPERATORS, (), 0.5)
-    for bound in (pair_bounds, double_bounds):
-        with jax.enable_x64(True):
-            found = bound(
-                setting.place.gram,
-                jnp.asarray(allowed),
-                jnp.float64(0.5),
-                forms=forms_of(setting.operators),
-            )
-        assert (np.asarray(found) == -np.inf).all()
+    allowed, forms = jnp.zeros(N, bool), forms_of(setting.operators)
+    with jax.enable_x64(True):
+        known = setting.place.gram, allowed, jnp.ones(N, bool), jnp.float64(0.5)
+        rows, limits = short_formulas(*known, forms=forms)
+        for found in (
+            pair_bounds(setting.place.gram, allowed, jnp.float64(0.5), forms=forms),
+            two_step_bounds(*known, rows, limits, forms=forms),
+        ):
+            assert (np.asarray(found) == -np.inf).all()
 
 
 # Two further steps.
 
 
-def later(setting: Setting, chains: Chains) -> np.ndarray:
-    """Which chains of four concepts `double_bounds` of their first two must hold for."""
+def in_light_run(chains: Chains, light: np.ndarray) -> np.ndarray:
+    """Whether all concepts of the ORs that a chain of four ends in are light."""
+    unions = chains.forms == UNION
+    run = [unions[:, k:].all(1) for k in range(3)]  # the step that adds each concept but the first
+    members = np.column_stack([run[0], *run])
+    return np.all(light[chains.concepts] | ~members, axis=1)
+
+
+def later(setting: Setting, chains: Chains, light: np.ndarray) -> np.ndarray:
+    """Which chains of four concepts the bounds of their first two must hold for."""
     form, a, b = pair_of(chains)
     x, y = chains.concepts[:, 2], chains.concepts[:, 3]
     middle, last = chains.forms[:, 1], chains.forms[:, 2]
-    share = shares(setting, filtered=True)
     i, e = gram(setting)
     both = i - setting.v * e
-    union = (form == UNION) & (middle == UNION)
-    filters = (form == DIFFERENCE) & (middle == DIFFERENCE)
+    filters = (chains.forms == DIFFERENCE).all(1)
     return (
         pairs_once(chains)
-        & (last == DIFFERENCE)
-        & (middle != INTERSECTION)
-        & (~union | (share[x] <= np.minimum(share[a], share[b])))
+        & (last != INTERSECTION)
+        & ((middle != INTERSECTION) | ((last == UNION) & (form != DIFFERENCE)))
+        & ((last != UNION) | in_light_run(chains, light))
         & (~filters | (both[a, b] <= np.minimum(both[a, x], both[a, y])))
     )
 
 
-@each_subset_with_not
+def short(setting: Setting, light: np.ndarray, three: float) -> tuple[Rows, Limits]:
+    with jax.enable_x64(True):
+        rows, limits = short_formulas(
+            setting.place.gram,
+            jnp.asarray(setting.place.allowed),
+            jnp.asarray(light),
+            jnp.float64(setting.v),
+            forms=forms_of(setting.operators),
+        )
+        return rows, replace(limits, three=jnp.float64(three))
+
+
+@each_subset
 @examples(8)
 @given(seed=seeds)
-def test_doubles(operators: tuple[Operator, ...], seed: int):
-    check_doubles(some_setting(np.random.default_rng(seed), operators))
+def test_two_steps(operators: tuple[Operator, ...], seed: int):
+    rng = np.random.default_rng(seed)
+    check_two_steps(some_setting(rng, operators), rng.random(N) < rng.choice([0.2, 0.7, 1.0]))
 
 
 @pytest.mark.parametrize("name", DIRECTED)
 @pytest.mark.parametrize("v", [0.0, 0.25, 0.5, 1.0])
-def test_doubles_directed(name: str, v: float):
-    check_doubles(Setting(DIRECTED[name], ox.DEFAULT_OPERATORS, (), v))
+def test_two_steps_directed(name: str, v: float):
+    setting = Setting(DIRECTED[name], ox.DEFAULT_OPERATORS, (), v)
+    for light in (np.ones(N, bool), np.arange(N) > 0, np.arange(N) % 2 == 0):
+        check_two_steps(setting, light)
 
 
-def check_doubles(setting: Setting) -> None:
+def check_two_steps(setting: Setting, light: np.ndarray) -> None:
     chains = setting.chains(4)
-    must = chains.take(later(setting, chains))
+    must = chains.take(later(setting, chains, light))
     must = must.take(is_new(setting, must))
-    assert_bounded(must, of_pairs(setting, double_bounds)[pair_of(must)], setting, "double_bounds")
+    for three in (np.inf, most_w(setting, 3)):
+        with jax.enable_x64(True):
+            known = (
+                setting.place.gram,
+                jnp.asarray(setting.place.allowed),
+                jnp.asarray(light),
+                jnp.float64(setting.v),
+                *short(setting, light, three),
+            )
+            coarse = np.asarray(two_step_bounds(*known, forms=forms_of(setting.operators)))
+        assert_bounded(must, coarse[pair_of(must)], setting, "two_step_bounds")
+        if len(must):
+            refined = of_chunk(partial(refined_two_steps, *known), setting, must)
+            assert_bounded(must, refined, setting, "refined_two_steps")
 
 
-@each_subset_with_not
+def test_limits_of_short_formulas():
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        setting = some_setting(rng, ox.DEFAULT_OPERATORS)
+        light = rng.random(N) < 0.6
+        _, limits = short(setting, light, 0.0)
+        singles, pairs = setting.chains(1), setting.chains(2)
+        some = light[singles.concepts[:, 0]]
+        unions = light[pairs.concepts].all(1) & (pairs.forms[:, 0] == UNION)
+        for limit, chains in (
+            (limits.light, singles.take(some)),
+            (limits.light_union, pairs.take(unions)),
+        ):
+            highest = chains.w(setting.v).max(initial=-np.inf)
+            np.testing.assert_allclose(float(limit), highest, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(float(limits.two), most_w(setting, 2), rtol=1e-9, atol=1e-9)
+
+
+@each_subset
 @examples(4)
 @given(seed=seeds)
 def test_last_steps(operators: tuple[Operator, ...], seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, operators)
+    light = rng.random(N) < rng.choice([0.3, 1.0])
     pairs, chains = setting.chains(2), setting.chains(4)
+    inside, outside = gram(setting)
+    rows, _ = short(setting, light, np.inf)
+    region = HostRegion(
+        inside,
+        outside,
+        setting.place.allowed,
+        light,
+        np.asarray(rows.overlap),
+        np.asarray(rows.filtered),
+        setting.v,
+        forms_of(operators),
+    )
     i, e = setting.counts
-    masks = setting.case.columns
+    own = np.diagonal(inside) - setting.v * np.diagonal(outside)
     for row in rng.permutation(len(pairs))[:8].tolist():
-        inner, held = pairs.concepts[row], pairs.masks[row]
-        allowed = setting.place.allowed.copy()
-        allowed[inner] = False
-        shared = (masks & held) @ i, (masks & held) @ e
-        with jax.enable_x64(True):
-            found = last_step_bounds(
-                setting.place.gram,
-                jnp.asarray(allowed),
-                jnp.float64(setting.v),
-                *(jnp.int64(part) for part in (pairs.i[row], pairs.e[row])),
-                *(jnp.asarray(part) for part in shared),
-            )
-        left = pairs.w(setting.v)[row] - (shared[0] - setting.v * shared[1])
-        here = chains.take(
-            (chains.concepts[:, :2] == inner).all(1) & (chains.forms[:, 0] == pairs.forms[row, 0])
-        )
+        inner, form, held = pairs.concepts[row], int(pairs.forms[row, 0]), pairs.masks[row]
+        shared = LabelOverlaps((setting.case.columns & held) @ i, (setting.case.columns & held) @ e)
+        counts = int(pairs.i[row]), int(pairs.e[row])
+        longer = LastSteps(region, inner.tolist(), form, *counts, shared).longer(-np.inf)
+        bounds = np.full((3, N), -np.inf)
+        bounds[longer.form, longer.concept] = longer.upper
+        here = chains.take((chains.concepts[:, :2] == inner).all(1) & (chains.forms[:, 0] == form))
+        removed = shared.inside - setting.v * shared.outside
         x, y = here.concepts[:, 2], here.concepts[:, 3]
-        ends_in_not = here.forms[:, 2] == DIFFERENCE
-        union = here.take(ends_in_not & (here.forms[:, 1] == UNION))
-        filters = here.take(ends_in_not & (here.forms[:, 1] == DIFFERENCE) & (left[y] <= left[x]))
-        for way, kept in enumerate((union, filters)):
-            bounds = np.asarray(found)[way, kept.concepts[:, 2]]
-            assert_bounded(kept, bounds, setting, "last_step_bounds")
+        middle, last = here.forms[:, 1], here.forms[:, 2]
+        must = (
+            (last != INTERSECTION)
+            & ((middle != INTERSECTION) | ((last == UNION) & (form != DIFFERENCE)))
+            & ((last != UNION) | in_light_run(here, light))
+            & ((middle != DIFFERENCE) | (last != DIFFERENCE) | (removed[x] <= removed[y]))
+            & ((middle != UNION) | (last != UNION) | ((own - removed)[x] >= (own - removed)[y]))
+        )
+        here = here.take(must)
+        assert_bounded(here, bounds[here.forms[:, 1], here.concepts[:, 2]], setting, "LastSteps")
 
 
 # Outer steps.

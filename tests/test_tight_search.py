@@ -16,6 +16,7 @@ from optexp_jax.operators import Operator
 from optexp_jax.oracle import OracleResult, best_formula
 from optexp_jax.problem import Problem
 from optexp_jax.search import Progress
+from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing import Case, check_admissible, random_case
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.space import TightSpace
@@ -266,6 +267,7 @@ def test_from_w_to_iou():
     for _ in range(300):
         case = some_case(rng, 3)
         space = TightSpace(Problem(case.table, case.neuron, 3, DEFAULT), 1, 0)
+        space.root(Incumbent())
         size = case.neuron.size
         held = rng.random(case.columns.shape[1]) < rng.random()
         intersection = int(held @ case.inside.reshape(-1))
@@ -275,7 +277,7 @@ def test_from_w_to_iou():
         none = np.empty(0, np.int32)
         nodes = TightNodes.outer(3, [], np.zeros(1, np.int32), np.zeros(1, np.int32), v)
         assert len(TightNodes.outer(3, [], none, none, v)) == 0
-        (upper,) = space._queue(nodes, np.array([w])).upper
+        (upper,) = space._children._queue(nodes, np.array([w])).upper
         assert upper * (size + extras) >= intersection or intersection < v * (size + extras)
 
 

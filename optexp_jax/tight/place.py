@@ -132,6 +132,12 @@ class Place:
         iou[DIFFERENCE, contained | (common == 0)] = -1.0
         return ChildScores(intersections, unions, iou, inside, outside, shared)
 
+    def highest_w(self, children: ChildScores, v: float) -> float:
+        """The highest W of a label's children, over what is undecided; −∞ if there is none."""
+        inside = children.intersections - self.decided_inside
+        outside = children.unions - self._problem.neuron.size - self.decided_outside
+        return float(np.where(children.iou >= 0, inside - v * outside, -np.inf).max())
+
     def _label(self, inner: Sequence[int], forms: Sequence[int]) -> tuple[int, int, LabelOverlaps]:
         """A label's own counts and its overlaps with every concept."""
         neuron, signatures = self._problem.neuron, self._problem.table.signatures

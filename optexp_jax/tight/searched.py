@@ -7,10 +7,10 @@ from jaxtyping import Bool, Int32
 
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.problem import Problem
-from optexp_jax.tight.doubles import filtered_share
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Weights, third_share
 from optexp_jax.tight.place import OPERATORS, Place, Places, Step
+from optexp_jax.tight.ranking import Ranking
 
 
 def searched_there(
@@ -18,7 +18,7 @@ def searched_there(
     formulas: FormulaBatch,
     problem: Problem,
     places: Places,
-    rank: Int32[np.ndarray, " concepts"],
+    ranking: Ranking,
 ) -> Bool[np.ndarray, "nodes formulas"]:
     """Chains with a node's outer steps, three or more concepts inside, in the order searched."""
     claimed = np.zeros((len(nodes), len(formulas)), bool)
@@ -37,13 +37,13 @@ def searched_there(
             inside = concepts[:inner], forms[: inner - 1]
             label, label_forms = nodes.label(row)
             if not label:
-                claimed[row, column] = _in_order(steps[-1], *inside, rank)
+                claimed[row, column] = _in_order(steps[-1], *inside, ranking.rank)
             elif (inside[0][: len(label)], inside[1][: len(label) - 1]) == (label, label_forms):
                 place, v = places.at(steps), float(nodes.v[row])
                 claimed[row, column] = inner == len(label) + nodes.further[row] and (
                     _comes_third(place, v, *inside)
                     if inner == 3
-                    else _comes_later(place, v, *inside, len(label))
+                    else _comes_later(place, v, ranking.light(place.allowed), *inside, len(label))
                 )
     return claimed
 
@@ -66,26 +66,46 @@ def _comes_third(place: Place, v: float, concepts: list[int], forms: list[int]) 
 
 
 def _comes_later(
-    place: Place, v: float, concepts: list[int], forms: list[int], n_label: int
+    place: Place,
+    v: float,
+    light: Bool[np.ndarray, " concepts"],
+    concepts: list[int],
+    forms: list[int],
+    n_label: int,
 ) -> bool:
-    """Whether `((a∘b)∘x) AND NOT y` is bounded with the first concepts as they stand here."""
-    if forms[2] != DIFFERENCE or forms[1] == INTERSECTION:
-        return False
+    """Whether `((a∘b)∘x)∘y` is bounded with the first concepts as they stand here.
+
+    A chain that ends in OR is, if all concepts of that run of ORs are light. Of three filters of
+    one concept the best comes first; of two last filters, and of two last ORs, the better one.
+    """
     a, b, x, y = concepts
-    with jax.enable_x64(True):
-        weights = Weights.of(place.gram, jnp.float64(v))
-        if n_label == 3:
-            if forms[1] == UNION:
-                return True
-            shared = place.children([a, b], forms[:1]).shared
-            removed = shared.inside - v * shared.outside
-            return bool(removed[x] <= removed[y])
-        if forms[:2] == [UNION, UNION]:
-            share = filtered_share(weights, jnp.asarray(place.allowed))
-            return bool(share[x] <= jnp.minimum(share[a], share[b]))
-        if forms[:2] == [DIFFERENCE, DIFFERENCE]:
-            return bool(weights.both[a, b] <= jnp.minimum(weights.both[a, x], weights.both[a, y]))
-        return True
+    run = _last_run(concepts, forms)
+    if forms[2] == INTERSECTION or forms[:2] == [DIFFERENCE, INTERSECTION]:
+        return False
+    if forms[1:] == [INTERSECTION, DIFFERENCE] or (forms[2] == UNION and not light[run].all()):
+        return False
+    shared = place.children([a, b], forms[:1]).shared
+    removed = shared.inside - v * shared.outside
+    if n_label == 3 and forms[1:] == [DIFFERENCE, DIFFERENCE]:
+        return bool(removed[x] <= removed[y])
+    if n_label == 3 and forms[1:] == [UNION, UNION]:
+        outside = place.own.inside - v * place.own.outside - removed
+        return bool(outside[x] >= outside[y])
+    if n_label == 2 and forms == [DIFFERENCE] * 3:
+        with jax.enable_x64(True):
+            both = Weights.of(place.gram, jnp.float64(v)).both
+        return bool(both[a, b] <= jnp.minimum(both[a, x], both[a, y]))
+    return True
+
+
+def _last_run(concepts: list[int], forms: list[int]) -> list[int]:
+    """The concepts of the ORs that a chain ends in, and its first one if there is nothing else."""
+    run: list[int] = []
+    for form, concept in zip([*forms[::-1], UNION], concepts[::-1], strict=True):
+        if form != UNION:
+            break
+        run.append(concept)
+    return run
 
 
 def _in_order(
@@ -94,9 +114,4 @@ def _in_order(
     """Whether the run of ORs next to an outer OR has lower ranks, up to and including the leaf."""
     if last.form != UNION:
         return True
-    for form, concept in zip([*forms[::-1], UNION], concepts[::-1], strict=True):
-        if form != UNION:
-            return True
-        if rank[concept] > rank[last.concept]:
-            return False
-    return True
+    return all(rank[concept] < rank[last.concept] for concept in _last_run(concepts, forms))

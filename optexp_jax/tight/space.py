@@ -1,9 +1,11 @@
 """The tight search: exact pairs at every place, and bounds on what is built around them."""
 
+from functools import cached_property
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float64, Int32, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.problem import Problem
@@ -11,23 +13,20 @@ from optexp_jax.scores import Score
 from optexp_jax.search.driver import AbstractSpace, Turn
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
-from optexp_jax.tight.doubles import double_bounds, last_step_bounds
+from optexp_jax.tight.children import TightChildren
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.outer import effective_steps, outer_bounds
 from optexp_jax.tight.pairs import (
     DIFFERENCE,
     INTERSECTION,
     UNION,
     Forms,
     PairScores,
-    pair_bounds,
     score_pairs,
-    triple_bounds,
 )
 from optexp_jax.tight.place import OPERATORS, ChildScores, Place, Places
+from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.searched import searched_there
 
-TRIPLE_CHUNK = 512
 ROUNDING = 1 - 2.0**-48
 """IoUs in float64 that differ by less may be equal; they are compared in integers."""
 
@@ -45,10 +44,7 @@ class TightSpace(AbstractSpace[TightNodes]):
         self._places = Places(problem)
         used = set(problem.operators)
         self._forms = Forms(*(OPERATORS[k] in used for k in (UNION, INTERSECTION, DIFFERENCE)))
-        # W is a sum of a dozen terms of at most the number of locations each, in float64 or,
-        # on some devices, in an emulation that keeps a few bits less.
-        self._slack = 2.0**-41 * problem.table.n_locations
-        self._rank = np.zeros(problem.table.n_concepts, np.int32)
+        self._ranking: Ranking | None = None
 
     def shortest(self, nodes: TightNodes) -> Int64[np.ndarray, " nodes"]:
         # What has one or two concepts inside the outer steps was scored at the place before.
@@ -57,7 +53,7 @@ class TightSpace(AbstractSpace[TightNodes]):
     def stands_for(
         self, nodes: TightNodes, formulas: FormulaBatch
     ) -> Bool[np.ndarray, "nodes formulas"]:
-        return searched_there(nodes, formulas, self._problem, self._places, self._rank)
+        return searched_there(nodes, formulas, self._problem, self._places, self._children.ranking)
 
     def root(self, incumbent: Incumbent) -> Turn[TightNodes]:
         place = self._places.at(())
@@ -66,8 +62,14 @@ class TightSpace(AbstractSpace[TightNodes]):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
             found += self._exact_beam(place, scores, incumbent)
-            self._rank_concepts(incumbent)
-        return Turn(self._inner_nodes(place, 1.0, incumbent), found)
+            own = place.own
+            self._ranking = Ranking.by_worth(own.inside - incumbent.iou * own.outside)
+        return Turn(self._children.inside(place, 1.0, incumbent), found)
+
+    @cached_property
+    def _children(self) -> TightChildren:
+        assert self._ranking is not None, "concepts are ranked at the root"
+        return TightChildren(self._problem, self._forms, self._ranking, self.clock, self.counters)
 
     def expand(self, batch: Queued[TightNodes], incumbent: Incumbent) -> Turn[TightNodes]:
         found: list[Candidate] = []
@@ -94,7 +96,7 @@ class TightSpace(AbstractSpace[TightNodes]):
         with self.clock.phase("exact"):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
-        return found, self._inner_nodes(place, float(upper), incumbent)
+        return found, self._children.inside(place, float(upper), incumbent)
 
     def _expand_label(
         self, nodes: TightNodes, row: int, incumbent: Incumbent
@@ -108,45 +110,7 @@ class TightSpace(AbstractSpace[TightNodes]):
             self._offer(found, incumbent)
         if nodes.further[row] == 1:
             return found, None
-        return found, self._longer_labels(place, inner, forms, children, incumbent)
-
-    def _longer_labels(
-        self,
-        place: Place,
-        inner: list[int],
-        forms: list[int],
-        children: ChildScores,
-        incumbent: Incumbent,
-    ) -> Queued[TightNodes]:
-        """Labels of three concepts that an AND NOT may take past the incumbent."""
-        v, need = self._goal(place, incumbent)
-        allowed = place.allowed.copy()
-        allowed[inner] = False
-        with self.clock.phase("device"), jax.enable_x64(True):
-            bounds = np.asarray(
-                last_step_bounds(
-                    place.gram,
-                    jnp.asarray(allowed),
-                    jnp.float64(v),
-                    jnp.int64(children.label_inside),
-                    jnp.int64(children.label_outside),
-                    jnp.asarray(children.shared.inside),
-                    jnp.asarray(children.shared.outside),
-                )
-            )
-        self.counters.estimated += bounds.size
-        ways = [self._forms.union, True]
-        way, x = np.nonzero((bounds >= need) & np.array(ways)[:, None])
-        third = np.where(way == 0, UNION, DIFFERENCE).astype(np.int32)
-        nodes = TightNodes.labels(
-            self._length,
-            list(place.steps),
-            [*(np.full(len(x), k, np.int32) for k in inner), x.astype(np.int32)],
-            [*(np.full(len(x), k, np.int32) for k in forms), third],
-            1,
-            v,
-        )
-        return self._queue(nodes, place.decided(v) + bounds[way, x])
+        return found, self._children.longer(place, inner, forms, children, incumbent)
 
     def _score_pairs(self, place: Place) -> PairScores:
         """IoUs of all formulas with one or two concepts at a place."""
@@ -253,119 +217,6 @@ class TightSpace(AbstractSpace[TightNodes]):
             beam = [(inner, forms) for iou, inner, forms in grown[: self._beam] if iou > 0]
         self._offer(found, incumbent)
         return found
-
-    def _inner_nodes(
-        self, place: Place, upper: float, incumbent: Incumbent
-    ) -> Queued[TightNodes] | None:
-        """What may beat the incumbent with three and more concepts inside the outer steps."""
-        left = self._length - len(place.steps)
-        parts: list[Queued[TightNodes]] = []
-        if left >= 3:
-            parts.append(self._pair_nodes(place, 1, incumbent))
-        if left == 4 and self._forms.difference:
-            parts.append(self._pair_nodes(place, 2, incumbent))
-        if left >= 4:
-            parts.append(self._outer_nodes(place, upper, incumbent))
-        return concatenate(parts) if parts else None
-
-    def _pair_nodes(self, place: Place, further: int, incumbent: Incumbent) -> Queued[TightNodes]:
-        """Pairs that so many further steps may take past the incumbent."""
-        v, need = self._goal(place, incumbent)
-        bound = pair_bounds if further == 1 else double_bounds
-        with self.clock.phase("device"), jax.enable_x64(True):
-            allowed = jnp.asarray(place.allowed)
-            bounds = np.asarray(bound(place.gram, allowed, jnp.float64(v), forms=self._forms))
-        with self.clock.phase("heap"):
-            form, a, b = (part.astype(np.int32) for part in np.nonzero(bounds >= need))
-            upper = bounds[form, a, b]
-        self.counters.estimated += int(place.allowed.sum()) ** 2
-        if further == 1:
-            upper = np.minimum(upper, self._triple_bounds(place, v, form, a, b))
-        kept = upper >= need
-        nodes = TightNodes.labels(
-            self._length, list(place.steps), [a[kept], b[kept]], [form[kept]], further, v
-        )
-        return self._queue(nodes, place.decided(v) + upper[kept])
-
-    def _triple_bounds(
-        self,
-        place: Place,
-        v: float,
-        form: Int32[np.ndarray, " pairs"],
-        a: Int32[np.ndarray, " pairs"],
-        b: Int32[np.ndarray, " pairs"],
-    ) -> Float64[np.ndarray, " pairs"]:
-        """Bounds of given pairs with the same third concept for both, in chunks of one shape."""
-        upper = np.empty(len(a))
-        with self.clock.phase("device"), jax.enable_x64(True):
-            for start in range(0, len(a), TRIPLE_CHUNK):
-                rows = np.minimum(np.arange(start, start + TRIPLE_CHUNK), len(a) - 1)
-                chunk = triple_bounds(
-                    place.gram,
-                    jnp.asarray(place.allowed),
-                    jnp.float64(v),
-                    *(jnp.asarray(part[rows]) for part in (form, a, b)),
-                    forms=self._forms,
-                )
-                upper[start : start + TRIPLE_CHUNK] = np.asarray(chunk)[: len(a) - start]
-        return upper
-
-    def _outer_nodes(self, place: Place, upper: float, incumbent: Incumbent) -> Queued[TightNodes]:
-        """Next outer steps with which some completion may beat the incumbent."""
-        v, need = self._goal(place, incumbent)
-        # The node's own bound holds for all that can be made here, at the v of then and so at any
-        # higher one. Next to an outer OR it leaves out pure ORs of higher rank; the class with one
-        # filter less a source, which is not ordered, bounds them as part of a longer chain.
-        with self.clock.phase("device"), jax.enable_x64(True):
-            bounds = outer_bounds(
-                place.gram,
-                jnp.asarray(place.allowed),
-                jnp.asarray(self._rank),
-                jnp.float64(v),
-                jnp.float64(upper * self._problem.neuron.size - place.decided(v)),
-                forms=self._forms,
-                left=self._length - len(place.steps) - 1,
-            )
-            parts = (bounds.union, bounds.intersection, bounds.difference)
-            w = np.stack([np.asarray(part) for part in parts])
-            effective = np.asarray(effective_steps(place.gram, jnp.asarray(place.allowed)))
-        w = np.where(self._in_order(place) & effective, w, -np.inf)
-        if self._length - len(place.steps) == 4:
-            w[DIFFERENCE] = -np.inf  # bounded from the inside, by double_bounds
-        form, concept = (part.astype(np.int32) for part in np.nonzero(w >= need))
-        self.counters.estimated += w.size
-        nodes = TightNodes.outer(self._length, list(place.steps), form, concept, v)
-        return self._queue(nodes, place.decided(v) + w[form, concept])
-
-    def _in_order(self, place: Place) -> Bool[np.ndarray, "forms concepts"]:
-        """Which next steps come in the one order that is searched.
-
-        In a run of the same operator ranks fall from the outermost step inward; ANDs stand outside
-        AND NOTs, with which they commute.
-        """
-        kept = np.ones((3, len(self._rank)), bool)
-        if place.steps:
-            last = place.steps[-1]
-            kept[last.form] = self._rank < self._rank[last.concept]
-            if last.form == DIFFERENCE:
-                kept[INTERSECTION] = False
-        return kept
-
-    def _goal(self, place: Place, incumbent: Incumbent) -> tuple[float, float]:
-        """v, just below the incumbent's IoU, and the W that an inner part needs to tie with it."""
-        v = float(np.nextafter(incumbent.threshold, 0.0))
-        return v, v * self._problem.neuron.size - place.decided(v) - self._slack
-
-    def _queue(self, nodes: TightNodes, w: Float64[np.ndarray, " nodes"]) -> Queued[TightNodes]:
-        # W(L) <= w means IoU(L) <= w / |N|, or IoU(L) < v: extras pull the ratio towards v.
-        upper = (w + self._slack) / self._problem.neuron.size * (1 + 2.0**-44)
-        return Queued(nodes, upper, np.zeros(len(nodes), np.int64))
-
-    def _rank_concepts(self, incumbent: Incumbent) -> None:
-        """Order concepts by what they are worth, once for the whole search."""
-        own = self._places.at(()).own
-        score = own.inside - incumbent.iou / self._length * own.outside
-        self._rank[np.argsort(score, kind="stable")] = np.arange(len(score))
 
     def _offer(self, candidates: list[Candidate], incumbent: Incumbent) -> None:
         for candidate in candidates:
