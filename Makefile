@@ -41,6 +41,7 @@ bench: $(VENV)/.installed-bench ## Run the benchmarks
 	$(BIN)/python benchmarks/paper_modes.py
 	$(BIN)/python benchmarks/tight.py
 	$(BIN)/python benchmarks/activations.py
+	$(BIN)/python benchmarks/workers.py
 
 docs: $(VENV)/.installed-docs ## Build the documentation into site/, failing on broken links
 	$(BIN)/zensical build --clean --strict

@@ -8,6 +8,7 @@ units. Each round does a whole run, from claiming units to storing them.
 
 import argparse
 import functools
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,9 +25,10 @@ from optexp_jax.runs.shared import open_shared_table, share_table
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """Units made on the spot, so that the clock measures searches and the run around them."""
+    """Units that were counted before, so that the clock measures searches and the run."""
 
     table: ox.ConceptTable
+    folder: Path
     n_units: int
     fingerprint: str = "generated"
 
@@ -37,26 +39,29 @@ class Generated:
         order: np.ndarray | None = None,
         shifts: np.ndarray | None = None,
     ) -> list[ox.NeuronCounts]:
-        return [_counts(self.table, each) for each in units]
+        stored = [np.load(self.folder / f"{each}.npy") for each in units]
+        return [ox.NeuronCounts.from_patches(self.table, *arrays) for arrays in stored]
 
     def bitmap(self, unit: int) -> np.ndarray:
         raise NotImplementedError("The table is made of counts.")
-
-
-@functools.cache
-def _counts(table: ox.ConceptTable, seed: int) -> ox.NeuronCounts:
-    return unit(table, 1000 + seed, "mixed").counts
 
 
 @dataclass(frozen=True)
 class SharedGenerated(Opener):
     """Opens such units over a table that all workers map."""
 
+    table: str
     folder: str
     n_units: int
 
     def open(self) -> Generated:
-        return Generated(open_shared_table(Path(self.folder)), self.n_units)
+        return Generated(open_shared_table(Path(self.table)), Path(self.folder), self.n_units)
+
+
+def store_units(table: ox.ConceptTable, folder: Path, n_units: int) -> None:
+    for k in range(n_units):
+        counts = unit(table, 1000 + k, "mixed").counts
+        np.save(folder / f"{k}.npy", np.stack([counts.active_patches, counts.active_counts]))
 
 
 def private_megabytes(pid: int) -> float:
@@ -64,6 +69,14 @@ def private_megabytes(pid: int) -> float:
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     kilobytes = [int(line.split()[1]) for line in text.splitlines() if line.startswith("Private_")]
     return sum(kilobytes) / 1024
+
+
+def processor_seconds(pids: Sequence[int]) -> float:
+    """Processor time that processes have used so far."""
+    fields = [
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in pids
+    ]
+    return sum(int(ticks) for pair in fields for ticks in pair) / os.sysconf("SC_CLK_TCK")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,15 +93,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     method = ox.Optimal(length=3)
     with tempfile.TemporaryDirectory() as folder:
         shared = share_table(table, Path(folder))
-        layer = SharedGenerated(str(shared), arguments.units)
+        store_units(table, Path(folder), arguments.units)
+        layer = SharedGenerated(str(shared), folder, arguments.units)
         size = sum(path.stat().st_size for path in shared.iterdir()) / 2**20
         with LocalWorkers(1, threads=1) as one, LocalWorkers(2) as two:
             found: dict[str, list[UnitResult]] = {}
+            used: dict[str, float] = {}
 
             def work(name: str, workers: LocalWorkers) -> None:
+                before = processor_seconds(workers.pids)
                 with tempfile.TemporaryDirectory(dir=folder) as run:
                     done = explain_layer(Path(run) / "run", layer, method, executor=workers)
                     found[name] = done.results
+                used[name] = processor_seconds(workers.pids) - before
 
             timings = interleave(
                 {
@@ -105,6 +122,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         Figure("one worker, a unit", timings["one"].median / arguments.units, "s"),
         Figure("two workers, a unit", timings["two"].median / arguments.units, "s"),
         Figure("time of two over time of one", ratio, "", 1 / 1.6, "1.6 times as fast"),
+        Figure(
+            "processor time of two over that of one",
+            used["two"] / used["one"],
+            note="1 if they do not slow each other down; says what an idle machine would do",
+        ),
         Figure("units that differ", differing, "", 0),
         Figure("arrays that workers share", size, "MiB"),
         Figure("memory of a worker that it does not share", private, "MiB"),

@@ -1,6 +1,7 @@
 """Provably optimal compositional explanations of neurons, in JAX."""
 
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
 
 from optexp_jax.bounds import (
     Bounds,
@@ -22,7 +23,20 @@ from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import AND, AND_NOT, DEFAULT_OPERATORS, OR, Operator
 from optexp_jax.scores import BatchScores, Score, iou, iou_many
 
+if TYPE_CHECKING:
+    from optexp_jax.runs import Run
+
 __version__ = _version("optexp-jax")
+
+
+def __getattr__(name: str) -> Any:
+    """`Run`, when it is first asked for: explaining one unit needs nothing of it."""
+    if name == "Run":
+        from optexp_jax.runs import Run
+
+        return Run
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "AND",
@@ -52,6 +66,7 @@ __all__ = [
     "PaperBounds",
     "PublishedVectors",
     "QuantityGuide",
+    "Run",
     "RunnerUp",
     "Score",
     "SearchStats",

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int64, Shaped, UInt32
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.mesh import on_every_device
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.shapes import round_up_in_eighths
 
@@ -38,7 +39,7 @@ class DeviceTable:
         word, lane = np.divmod(signatures.owners, LANES)
         bits = np.left_shift(np.uint32(1), lane.astype(np.uint32))
         np.bitwise_or.at(words, (signatures.indices, word), bits)
-        return jnp.asarray(words)
+        return on_every_device(jnp.asarray(words))
 
     @cached_property
     def patch_signature(self) -> Int64[Array, " padded"]:
@@ -99,8 +100,8 @@ class DeviceNeuron:
             moved = _move(*by_patch, *by_signature)
         self.patch_inside: Int64[Array, " padded"] = moved[0]
         self.patch_outside: Int64[Array, " padded"] = moved[1]
-        self.inside: Int64[Array, "words lanes"] = moved[2]
-        self.outside: Int64[Array, "words lanes"] = moved[3]
+        self.inside: Int64[Array, "words lanes"] = on_every_device(moved[2])
+        self.outside: Int64[Array, "words lanes"] = on_every_device(moved[3])
 
 
 _tables: weakref.WeakKeyDictionary[ConceptTable, DeviceTable] = weakref.WeakKeyDictionary()

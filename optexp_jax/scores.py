@@ -14,6 +14,7 @@ from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import LANES, device_neuron, device_table
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import PADDING, FormulaBatch
+from optexp_jax.mesh import split_batch
 from optexp_jax.neuron import NeuronCounts, as_counts
 from optexp_jax.operators import operator_bits
 from optexp_jax.shapes import round_up_to_power_of_two
@@ -112,14 +113,17 @@ def iou_many(
 
 
 def score_rows(table: ConceptTable, neuron: NeuronCounts, batch: FormulaBatch) -> BatchScores:
-    """The exact scores of a batch that is known to be right, in one call, in its own shape."""
+    """The exact scores of a batch that is known to be right, in one call, in its own shape.
+
+    Its rows are spread over the devices of this process.
+    """
     device = device_neuron(table, neuron)
     # Counts can pass 2**31, so the sums run in 64 bits whatever the process-wide setting is.
     with jax.enable_x64(True):
         sums = _score_chains(
             device_table(table).membership,
-            batch.concepts,
-            batch.operators,
+            split_batch(batch.concepts),
+            split_batch(batch.operators),
             operator_bits(batch.operator_set),
             device.inside,
             device.outside,

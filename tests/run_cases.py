@@ -64,9 +64,9 @@ def stored_layer(folder: Path, n_units: int, seed: int = 0) -> StoredLayer:
     return StoredLayer(str(folder / "table.zarr"), str(folder / "layer.zarr"), "range:0.5:")
 
 
-def shapes_layer(folder: Path, n_units: int) -> StoredLayer:
+def shapes_layer(folder: Path, n_units: int, n_scenes: int = 40) -> StoredLayer:
     """Units over the generated scenes of the `shapes` dataset, with coarse maps."""
-    spec = DatasetSpec.parse("shapes:n=40,seed=3")
+    spec = DatasetSpec.parse(f"shapes:n={n_scenes},seed=3")
     table = build_table(spec.open(), folder / "table.zarr", mask_shape=(28, 28), spec=spec)
     rng = np.random.default_rng(n_units)
     common = np.argsort(-table.concept_sizes)[:12]

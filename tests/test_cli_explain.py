@@ -4,8 +4,6 @@ import dataclasses
 import io
 import json
 import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -201,16 +199,6 @@ def test_every_option_has_help(capsys: pytest.CaptureFixture[str]):
     for group in GROUPS.values():
         for option in group:
             assert f"--{option.key}" in shown
-
-
-def test_workers_import_nothing_heavy():
-    code = (
-        "import sys, optexp_jax.runs.workers, optexp_jax.runs.layers, optexp_jax.runs.cluster\n"
-        "print([m for m in ('torch', 'pandas', 'dask', 'distributed') if m in sys.modules])"
-    )
-    command = [sys.executable, "-c", code]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert shown == "[]\n"
 
 
 FOUND = ox.Explanation(ox.Formula.parse("sea OR sky"), 3, 4, 0.75, ox.Status.OPTIMAL)

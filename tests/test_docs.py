@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from support import as_users_run_it
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     "README.md",
@@ -18,6 +20,7 @@ PAGES = [
     "docs/datasets.md",
     "docs/formulas.md",
     "docs/own_bounds.md",
+    "docs/runs.md",
     "docs/tight_bounds.md",
 ]
 
@@ -40,7 +43,7 @@ def test_snippets(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         # Blank lines in front, so that a traceback shows the lines of the page.
         code = compile("\n" * (line - 1) + snippet["code"], page, "exec")
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(printed), as_users_run_it():
             exec(code, names)
         if snippet["output"] is not None:
             assert printed.getvalue() == snippet["output"], f"{page}, line {line}"

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from run_cases import memory_layer, small_table, stored_layer
+from run_cases import memory_layer, responses, small_table, stored_layer
 
 import optexp_jax as ox
+from optexp_jax.activations import ActivationStore
 from optexp_jax.runs import BitmapUnits, Observer, Run, UnitResult, explain_layer
 from optexp_jax.runs.export import as_json, write_csv, write_parquet
+from optexp_jax.runs.layers import StoredLayer
 from optexp_jax.runs.sources import roll_maps
 from optexp_jax.runs.store import Counts
 from optexp_jax.runs.task import UnitProgress
@@ -109,6 +111,17 @@ def test_a_unit_that_fails_does_not_stop_the_run(tmp_path: Path, caplog: pytest.
     assert told.finished == []
     explain_layer(tmp_path / "run", layer, METHOD, observer=told, retry_failed=True)
     assert told.finished == [1]
+
+
+def test_a_silent_unit_says_why(tmp_path: Path):
+    layer = stored_layer(tmp_path, 2)
+    values = responses(2).copy()
+    values[:, 1] = 0.0
+    ActivationStore.from_array(tmp_path / "silent.zarr", values)
+    silent = StoredLayer(layer.table, str(tmp_path / "silent.zarr"))
+    run = explain_layer(tmp_path / "run", silent, ox.NetDissect())
+    assert run.results[0].error is None
+    assert str(run.results[1].error).startswith("ValueError: The unit is never active: ")
 
 
 class Deaths(Executor):

@@ -14,6 +14,7 @@ import pytest
 import optexp_jax as ox
 from optexp_jax.explanation import RunnerUp, SearchStats, Seconds
 from optexp_jax.runs import NullModel, NullResult, Run, RunStoreError, UnitResult
+from optexp_jax.runs import store as store_module
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.owner import Owner
 from optexp_jax.runs.store import FILE, LEASE, RunStore
@@ -217,6 +218,15 @@ def test_an_error_in_a_transaction_leaves_nothing(store: RunStore):
     with pytest.raises(ZeroDivisionError):
         fail()
     assert store.counts().waiting == 20
+
+
+def test_a_run_that_is_locked_says_so(store: RunStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(store_module, "BUSY", 0.05)
+    other = RunStore.open(store.folder)
+    with store._transaction(), pytest.raises(TimeoutError, match="cannot be written"):
+        other.claim(1)
+    assert other.claim(1) == [0]
+    other.close()
 
 
 def test_sessions_name_versions(store: RunStore):

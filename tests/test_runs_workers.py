@@ -3,6 +3,8 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -11,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from run_cases import memory_layer, small_table, stored_layer
-from test_runs_run import METHOD, Told, same
+from test_runs_run import Told, same
 
 import optexp_jax as ox
 from optexp_jax.concepts import ConceptTable
@@ -52,6 +54,11 @@ def threads_of_xla() -> tuple[int, str | None]:
     return sum("XLAEigen" in name for name in names), os.environ.get("OMP_NUM_THREADS")
 
 
+def heavy_modules() -> list[str]:
+
+    return [name for name in ("torch", "pandas", "dask", "distributed") if name in sys.modules]
+
+
 def tell_and_wait(seconds: float) -> None:
     tasks._tell(tasks.UnitStarted(5))
     time.sleep(seconds)
@@ -59,12 +66,12 @@ def tell_and_wait(seconds: float) -> None:
 
 def test_workers_outlive_deaths_and_errors(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    with LocalWorkers(2) as workers:
+    with LocalWorkers(1, threads=1) as workers:
         heard: list[object] = []
         workers.listener = heard.append
-        first = {workers.submit(own_pid).result() for _ in range(4)}
+        first = {workers.submit(own_pid).result() for _ in range(2)}
         assert os.getpid() not in first
-        assert set(workers.pids) >= first
+        assert set(workers.pids) == first
         with pytest.raises(WorkerDiedError, match="SIGKILL"):
             workers.submit(end_badly).result()
         with pytest.raises(ValueError, match="as told"):
@@ -75,7 +82,10 @@ def test_workers_outlive_deaths_and_errors(monkeypatch: pytest.MonkeyPatch):
             workers.submit(lambda: 1).result()
         workers.submit(tell_and_wait, 0.0).result()
         assert heard == [tasks.UnitStarted(5)]
-        # Several workers have one thread each, whatever the machine has.
+        assert workers.pids
+        assert not set(workers.pids) & first, "the one that died was replaced"
+        assert workers.submit(heavy_modules).result() == []
+        # One thread, whatever the machine has; with several workers that is the default.
         assert workers.submit(threads_of_xla).result() == (1, "1")
         assert "OMP_NUM_THREADS" not in os.environ, "that is for the workers alone"
     with pytest.raises(RuntimeError, match="shut down"):
@@ -98,6 +108,23 @@ def test_workers_can_be_stopped_at_once():
         waiting.result()
 
 
+@pytest.mark.slow
+def test_a_script_that_workers_cannot_import_is_told(tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from optexp_jax.runs import LocalWorkers\n"
+        "with LocalWorkers(1) as workers:\n"
+        "    try:\n"
+        "        workers.submit(len, 'abc').result()\n"
+        "    except RuntimeError as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert "if __name__" in done.stdout
+
+
 def test_the_number_of_workers_is_checked():
     with pytest.raises(ValueError, match="at least one"):
         LocalWorkers(0)
@@ -106,8 +133,8 @@ def test_the_number_of_workers_is_checked():
 
 
 def test_workers_find_what_one_process_finds_though_one_is_killed(tmp_path: Path):
-    layer = stored_layer(tmp_path, 8)
-    whole = explain_layer(tmp_path / "whole", layer, METHOD)
+    layer, method = stored_layer(tmp_path, 8), ox.NetDissect()
+    whole = explain_layer(tmp_path / "whole", layer, method)
 
     class Kill(Told):
         """Kills a worker when the third unit is done."""
@@ -119,7 +146,7 @@ def test_workers_find_what_one_process_finds_though_one_is_killed(tmp_path: Path
 
     told = Kill()
     with LocalWorkers(2) as workers:
-        run = explain_layer(tmp_path / "run", layer, METHOD, executor=workers, observer=told)
+        run = explain_layer(tmp_path / "run", layer, method, executor=workers, observer=told)
     assert sorted(told.finished) == list(range(8))
     assert len(told.started) >= 8
     assert same(run, whole)

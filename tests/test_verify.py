@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_cases import memory_layer, small_table, stored_layer
+from run_cases import memory_layer, shapes_layer, small_table, stored_layer
 from strategies import Case, cases
 
 import optexp_jax as ox
 from optexp_jax import cli
+from optexp_jax.datasets import DatasetSpec
 from optexp_jax.runs import BitmapUnits, Run, explain_layer, reproof
+from optexp_jax.runs.raw_maps import RawMaps
 from optexp_jax.runs.reproof import reprove
 from optexp_jax.runs.store import FILE
 from optexp_jax.runs.verify import Claim, score_at_locations, verify_run
@@ -108,7 +110,7 @@ def test_claims_that_are_not_made_are_not_proved(tmp_path: Path):
     layer = memory_layer(2)
     beam = explain_layer(tmp_path / "beam", layer, ox.Beam(length=2))
     assert [check.claim for check in verify_run(beam, layer)] == [Claim.NOT_CLAIMED] * 2
-    early = explain_layer(tmp_path / "gap", layer, ox.Optimal(length=3, gap=100.0))
+    early = explain_layer(tmp_path / "gap", layer, ox.Optimal(length=2, gap=100.0))
     claims = {check.claim for check in verify_run(early, layer)}
     assert claims <= {Claim.BOUND_HOLDS, Claim.NOT_CLAIMED, Claim.REPROVED}
     single = explain_layer(tmp_path / "single", layer, ox.NetDissect())
@@ -129,6 +131,23 @@ def test_no_overlap_is_a_result_too(tmp_path: Path):
     assert run.results[0].explanation.formula is None
     (check,) = verify_run(run, layer)
     assert check.claim is Claim.REPROVED
+
+
+def test_scores_can_be_counted_on_the_dataset_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    layer = shapes_layer(tmp_path, 3, n_scenes=8)
+    run = explain_layer(tmp_path / "run", layer, METHOD)
+    assert cli.main(["verify", str(run.path), "--from-data"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert all("IoU checked on the dataset, optimality re-proved" in line for line in shown[:3])
+
+    # Were the table not that of the dataset, only this check would notice.
+    others = DatasetSpec.parse("shapes:n=8,seed=5").open()
+    raw = RawMaps(others, RawMaps.of_table(layer.table).provenance)
+    checks = list(verify_run(run, raw=raw))
+    assert not any(check.good for check in checks)
+    assert "on the dataset's label maps" in str(checks[0])
 
 
 @given(cases(), st.data())

@@ -3,10 +3,11 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from optexp_jax.cli.console import with_progress
 from optexp_jax.cli.parsing import Commands
+from optexp_jax.runs.raw_maps import RawMaps
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.selection import parse_units
 from optexp_jax.runs.verify import Claim, UnitCheck, verify_run
@@ -31,6 +32,11 @@ def add(commands: Commands) -> None:
         metavar="SECONDS",
         help="for the proof of one unit (default: 60)",
     )
+    parser.add_argument(
+        "--from-data",
+        action="store_true",
+        help="count on the dataset's own label maps too, read again without the table",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.set_defaults(run=_run)
 
@@ -40,7 +46,8 @@ def _run(options: argparse.Namespace) -> None:
     units = None if options.units is None else set(parse_units(options.units))
     total = len(run.results) if units is None else len(units)
     checks: list[UnitCheck] = []
-    found = verify_run(run, units=units, time_limit=options.time_limit)
+    raw = RawMaps.of_table(_table_of(run)) if options.from_data else None
+    found = verify_run(run, units=units, time_limit=options.time_limit, raw=raw)
     for check in with_progress(found, total, "Checking units"):
         checks.append(check)
         if not options.json:
@@ -58,12 +65,20 @@ def _run(options: argparse.Namespace) -> None:
         raise ValueError(f"{len(wrong)} of {len(checks)} results are wrong: units {named}")
 
 
+def _table_of(run: Run) -> str:
+    inputs = run.inputs
+    if not isinstance(inputs, dict) or "table" not in inputs:
+        raise ValueError(f"{run.path} does not say where its table is stored.")
+    return str(cast(dict[str, Any], inputs)["table"])
+
+
 def _as_json(check: UnitCheck) -> dict[str, Any]:
     return {
         "unit": check.unit,
         "good": check.good,
         "claim": str(check.claim),
         "how": check.how,
+        "on_data": check.on_data,
         "faults": list(check.faults),
         "seconds": check.seconds,
     }

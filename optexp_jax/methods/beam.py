@@ -41,11 +41,15 @@ class Beam(AbstractMethod):
     """
 
     length: int = 3
+    """Most concepts in a formula."""
     size: int = eqx.field(default=5, kw_only=True)
+    """Formulas that are kept at each length."""
     guide: AbstractGuide | None = eqx.field(default=QuantityGuide(), kw_only=True)
+    """Which candidates may be worth an exact score."""
     operators: tuple[Operator, ...] = eqx.field(
         default=DEFAULT_OPERATORS, converter=check_operators, kw_only=True
     )
+    """Operators that formulas may use."""
 
     def __check_init__(self) -> None:
         check_count(self.length, "length")

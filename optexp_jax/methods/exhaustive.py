@@ -24,10 +24,13 @@ class Exhaustive(AbstractMethod):
     """
 
     length: int = 3
+    """Most concepts in a formula."""
     operators: tuple[Operator, ...] = eqx.field(
         default=DEFAULT_OPERATORS, converter=check_operators, kw_only=True
     )
+    """Operators that formulas may use."""
     max_work: int = eqx.field(default=10**10, kw_only=True)
+    """Most formulas times signatures; an input past it is refused."""
 
     def __check_init__(self) -> None:
         check_count(self.length, "length")

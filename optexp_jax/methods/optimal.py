@@ -36,19 +36,31 @@ class Optimal(AbstractMethod):
     """
 
     length: int = 3
+    """Most concepts in a formula."""
     bounds: Bounds = eqx.field(default=TightBounds(), kw_only=True)
+    """The family of bounds that the search prunes with."""
     operators: tuple[Operator, ...] = eqx.field(
         default=DEFAULT_OPERATORS, converter=check_operators, kw_only=True
     )
+    """Operators that formulas may use."""
     top_k: int = eqx.field(default=1, kw_only=True)
+    """How many formulas to find, best first, that differ as sets of locations."""
     within: float | None = eqx.field(default=None, kw_only=True)
+    """Find all formulas whose IoU is at most this share below the best, instead."""
     limit: int = eqx.field(default=1000, kw_only=True)
+    """At most so many of those."""
     gap: float = eqx.field(default=0.0, kw_only=True)
+    """Stop when a better formula could only be better by this share."""
     time_limit: float | None = eqx.field(default=None, kw_only=True)
+    """Stop a unit's search after so many seconds."""
     batch_size: int | None = eqx.field(default=None, kw_only=True)
+    """Nodes that are expanded at once; 1 gives the published order."""
     callback: Callable[[Progress], None] | None = eqx.field(default=None, kw_only=True)
+    """Called every turn with a `Progress`."""
     frontier_reduction: bool = eqx.field(default=True, kw_only=True)
+    """Drop queued nodes as soon as they cannot hold the optimum."""
     max_nodes: int = eqx.field(default=10_000_000, kw_only=True)
+    """Stop when more nodes than this wait."""
 
     def __check_init__(self) -> None:
         check_count(self.length, "length")

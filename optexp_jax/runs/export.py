@@ -24,6 +24,7 @@ COLUMNS = (
     "p_value",
     "runners_up",
     "equivalents",
+    "limit_hit",
     "visited",
     "expanded",
     "estimated",

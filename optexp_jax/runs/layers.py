@@ -22,6 +22,11 @@ class StoredLayer(Opener):
     shared: str | None = None
     """A folder with the table's arrays, to map them instead of reading them."""
 
+    def __post_init__(self) -> None:
+        # Whole paths: workers and later commands may run in other folders.
+        for name in ("table", "activations"):
+            object.__setattr__(self, name, str(Path(getattr(self, name)).resolve()))
+
     def open(self) -> UnitSource:
         store = ActivationStore.open(self.activations)
         check_same_samples(self.table, store)

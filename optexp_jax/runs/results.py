@@ -42,6 +42,7 @@ class UnitResult:
                 {"formula": str(other.formula), "iou": other.iou} for other in found.runners_up
             ],
             "equivalents": [str(formula) for formula in found.equivalents],
+            "limit_hit": found.limit_hit,
             **stats,
             "search_seconds": phases["total"],
             "seconds": self.seconds,

@@ -192,6 +192,9 @@ class Heartbeat:
         store = RunStore.open(self._folder)  # SQLite connections belong to one thread
         try:
             while not self._stop.wait(LEASE / 4):
-                store.renew()
+                try:
+                    store.renew()
+                except TimeoutError as error:  # the next time, perhaps
+                    log.warning("claims could not be renewed", extra={"error": str(error)})
         finally:
             store.close()

@@ -267,7 +267,13 @@ class RunStore:
     @contextlib.contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
         """All or nothing, and nobody else writes meanwhile."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise TimeoutError(
+                f"{self.folder / FILE} cannot be written ({error}). Another process may be stopped "
+                f"while it writes; waited {BUSY:.0f} seconds for it."
+            ) from error
         try:
             yield self._connection
         except BaseException:

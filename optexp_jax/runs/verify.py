@@ -3,7 +3,7 @@
 import enum
 import itertools
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,8 @@ from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formula import Formula
 from optexp_jax.methods import AbstractMethod, NetDissect
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator
+from optexp_jax.runs.raw_maps import RawMaps, truth
 from optexp_jax.runs.reproof import reprove
-from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
 from optexp_jax.scores import Score
@@ -40,6 +40,8 @@ class UnitCheck:
     how: str
     faults: tuple[str, ...] = ()
     seconds: float = 0.0
+    on_data: bool = False
+    """Whether scores were counted on the dataset's label maps too."""
 
     @property
     def good(self) -> bool:
@@ -48,7 +50,8 @@ class UnitCheck:
     def __str__(self) -> str:
         if self.faults:
             return "WRONG: " + "; ".join(self.faults)
-        return f"IoU checked, {self.claim}" + (f" ({self.how})" if self.how else "")
+        checked = "IoU checked on the dataset" if self.on_data else "IoU checked"
+        return f"{checked}, {self.claim}" + (f" ({self.how})" if self.how else "")
 
 
 def verify_run(
@@ -57,54 +60,75 @@ def verify_run(
     *,
     units: Collection[int] | None = None,
     time_limit: float = 60.0,
+    raw: RawMaps | None = None,
 ) -> Iterator[UnitCheck]:
-    """Check every explained unit of a run, or some, each proof within `time_limit` seconds."""
+    """Check every explained unit of a run, or some, each proof within `time_limit` seconds.
+
+    With `raw`, formulas are also scored on the dataset's label maps, apart from the table.
+    """
     opened = run.open_source() if source is None else run.check_source(source)
     method = run.method
-    for result in run.results:
-        if result.explanation is None or (units is not None and result.unit not in units):
-            continue
-        yield check_unit(opened, result, result.explanation, method, time_limit)
+    chosen = {
+        result.unit: result.explanation
+        for result in run.results
+        if result.explanation is not None and (units is None or result.unit in units)
+    }
+    groups = [list(chosen)] if raw is None else raw.groups(list(chosen))
+    for group in groups:
+        wanted = {unit: [formula for formula, _ in _ranked(chosen[unit])] for unit in group}
+        scores = {} if raw is None else raw.scores(opened, wanted)
+        for unit in group:
+            yield check_unit(opened, unit, chosen[unit], method, time_limit, scores.get(unit))
 
 
 def check_unit(
     source: UnitSource,
-    result: UnitResult,
+    unit: int,
     found: Explanation,
     method: AbstractMethod,
     time_limit: float,
+    raw: Mapping[Formula, Score] | None = None,
 ) -> UnitCheck:
-    """Check one unit, from its bitmap on."""
+    """Check one unit, from its bitmap on; `raw` has scores that were counted without the table."""
     start = time.perf_counter()
-    bitmap = source.bitmap(result.unit)
-    faults = _score_faults(source.table, bitmap, found)
+    bitmap = source.bitmap(unit)
+    faults = _score_faults(source.table, bitmap, found, raw)
     claim, how = Claim.NOT_CLAIMED, ""
     if not faults:
         claim, how, fault = _check_claim(source.table, bitmap, found, method, time_limit)
         faults = [] if fault is None else [fault]
-    return UnitCheck(result.unit, claim, how, tuple(faults), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return UnitCheck(unit, claim, how, tuple(faults), seconds, raw is not None)
 
 
-def _score_faults(
-    table: ConceptTable, bitmap: Bool[np.ndarray, "samples *location"], found: Explanation
-) -> list[str]:
-    """What is wrong with the scores of the formula and its runners-up."""
-    active = np.count_nonzero(bitmap)
+def _ranked(found: Explanation) -> list[tuple[Formula, Score]]:
+    """All formulas of a result with their scores, best first."""
     if found.formula is None:
-        right = found.intersection == 0 and found.union == active
-        return [] if right else ["no formula, but a score"]
+        return []
     ranked = [(formula, found.score) for formula in (found.formula, *found.equivalents)]
     for other in found.runners_up:
         score = Score(other.intersection, other.union)
         ranked += [(formula, score) for formula in (other.formula, *other.equivalents)]
+    return ranked
+
+
+def _score_faults(
+    table: ConceptTable,
+    bitmap: Bool[np.ndarray, "samples *location"],
+    found: Explanation,
+    raw: Mapping[Formula, Score] | None,
+) -> list[str]:
+    """What is wrong with the scores of the formula and its runners-up."""
+    if found.formula is None:
+        right = found.intersection == 0 and found.union == np.count_nonzero(bitmap)
+        return [] if right else ["no formula, but a score"]
+    ranked = _ranked(found)
     faults: list[str] = []
     for formula, stored in ranked:
         counted = score_at_locations(table, bitmap, formula)
-        if counted != stored:
-            faults.append(
-                f"{formula} has IoU {counted.intersection}/{counted.union}, not "
-                f"{stored.intersection}/{stored.union}"
-            )
+        faults += _difference(formula, stored, counted, "")
+        if raw is not None:
+            faults += _difference(formula, stored, raw[formula], " on the dataset's label maps")
     ratios = [stored.ratio for _, stored in ranked]
     if any(low < high for low, high in itertools.pairwise(ratios)):
         faults.append("a runner-up is above what it comes after")
@@ -113,6 +137,13 @@ def _score_faults(
     if found.status is Status.OPTIMAL and found.upper_bound != found.iou:
         faults.append(f"optimal, but with the upper bound {found.upper_bound}")
     return faults
+
+
+def _difference(formula: Formula, stored: Score, counted: Score, where: str) -> list[str]:
+    if counted == stored:
+        return []
+    shown, wrong = (f"{score.intersection}/{score.union}" for score in (counted, stored))
+    return [f"{formula} has IoU {shown}{where}, not {wrong}"]
 
 
 def score_at_locations(
@@ -127,7 +158,7 @@ def score_at_locations(
         held = held_by[0][signature]
         for operator, holding in zip(formula.operators, held_by[1:], strict=True):
             right = holding[signature]
-            held = _truth(operator)[held.astype(np.intp), right.astype(np.intp)]
+            held = truth(operator)[held.astype(np.intp), right.astype(np.intp)]
         active = bitmap[start:stop]
         intersection += int(np.count_nonzero(held & active))
         union += int(np.count_nonzero(held | active))
@@ -141,10 +172,6 @@ def _holding(table: ConceptTable, concept: int) -> Bool[np.ndarray, " signatures
     owner = np.searchsorted(lists.indptr, np.flatnonzero(lists.indices == concept), side="right")
     held[owner - 1] = True
     return held
-
-
-def _truth(operator: Operator) -> Bool[np.ndarray, "two two"]:
-    return np.array([[False, operator.q], [operator.p, operator.r]])
 
 
 def _check_claim(

@@ -32,7 +32,10 @@ ONE_THREAD = {
 }
 XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
-_DONE, _ERROR, _TOLD = "done", "error", "told"
+STARTS = 3
+"""Attempts to start a worker before it is clear that none will."""
+
+_READY, _DONE, _ERROR, _TOLD = "ready", "done", "error", "told"
 
 
 class WorkerDiedError(BrokenExecutor):
@@ -166,6 +169,23 @@ class LocalWorkers(Executor):
                 return
 
     def _start(self, slot: int) -> Connection:
+        """A new worker that is ready to work; some are killed while they start."""
+        for _ in range(STARTS):
+            pipe = self._spawn(slot)
+            try:
+                pipe.recv()
+            except (EOFError, OSError):
+                pipe.close()
+                self._processes.pop(slot).join()
+                continue
+            return pipe
+        raise RuntimeError(
+            "Worker processes end before they begin; what they said is on stderr. A script that "
+            'uses workers must do so under `if __name__ == "__main__":`, because each worker '
+            "imports it."
+        )
+
+    def _spawn(self, slot: int) -> Connection:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs,), daemon=True)
@@ -209,6 +229,7 @@ def _work(pipe: Connection) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     tasks.listen(lambda message: pipe.send((_TOLD, message)))
     with contextlib.suppress(EOFError, OSError):
+        pipe.send(_READY)
         while True:
             call = pipe.recv_bytes()
             try:
