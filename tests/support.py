@@ -23,12 +23,15 @@ def thorough() -> bool:
     return settings.get_current_profile_name() == "thorough"
 
 
-def examples(n: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Draw `n` examples in a quick run, and 50 times as many in a thorough one.
+def examples(
+    n: int, *, in_thorough: int | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Draw `n` examples in a quick run, and 50 times as many, or `in_thorough`, in a thorough one.
 
     Use it in place of `@settings(max_examples=n)`, which would fix the number for both.
     """
-    return settings(max_examples=n * THOROUGH_FACTOR if thorough() else n)
+    many = n * THOROUGH_FACTOR if in_thorough is None else in_thorough
+    return settings(max_examples=many if thorough() else n)
 
 
 @contextmanager

@@ -24,11 +24,16 @@ def run_python(code: str) -> str:
     return done.stdout
 
 
-def test_import_leaves_torch_alone():
+def test_import_leaves_torch_and_jax_flags_alone():
     run_python(
-        "import sys, optexp_jax\n"
+        "import sys, jax\n"
+        "before = dict(jax.config.values)\n"
+        "import optexp_jax\n"
         "loaded = {'torch', 'torchvision'} & set(sys.modules)\n"
-        "assert not loaded, f'import optexp_jax imported {loaded}'"
+        "assert not loaded, f'import optexp_jax imported {loaded}'\n"
+        "after = dict(jax.config.values)\n"
+        "changed = sorted(k for k in before if before[k] != after[k])\n"
+        "assert not changed, f'import optexp_jax changed {changed}'"
     )
 
 
@@ -39,17 +44,6 @@ def test_import_needs_no_extra():
         "extras = ['torch', 'torchvision', 'matplotlib', 'pandas', 'dask', 'distributed']\n"
         "sys.modules.update(dict.fromkeys(extras))\n"
         "import optexp_jax"
-    )
-
-
-def test_import_leaves_jax_flags_alone():
-    run_python(
-        "import jax\n"
-        "before = dict(jax.config.values)\n"
-        "import optexp_jax\n"
-        "after = dict(jax.config.values)\n"
-        "changed = sorted(k for k in before if before[k] != after[k])\n"
-        "assert not changed, f'import optexp_jax changed {changed}'"
     )
 
 

@@ -33,7 +33,7 @@ def assert_optimal(found: ox.Explanation, case: Case, bucket: Bucket) -> None:
     assert found.upper_bound == found.iou
 
 
-@examples(105)
+@examples(70, in_thorough=5250)
 @given(
     bucket=st.sampled_from(BUCKETS), seed=seeds, devices=switches, frontier_reduction=st.booleans()
 )
@@ -212,7 +212,7 @@ def bare(bucket: Bucket, **more) -> ox.Optimal:
     return bucket.method(rewriting=False, propagation=False, **more)
 
 
-@examples(8)
+@examples(5, in_thorough=400)
 @given(seed=seeds)
 def test_one_node_at_a_time_is_the_published_search(seed: int):
     case = ONE_BY_ONE.case(seed)
