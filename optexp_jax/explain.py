@@ -1,5 +1,6 @@
 """The entry point: a table, a neuron and a method give an explanation."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from typing import Any
@@ -9,6 +10,9 @@ from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.optimal import Optimal
 from optexp_jax.neuron import NeuronCounts, as_counts
+
+TOGETHER = 8
+"""Neurons of `explain_many` that are prepared together."""
 
 
 def explain(
@@ -39,7 +43,8 @@ def explain_many(
 ) -> Iterator[Explanation]:
     """Explain neurons in their order, each yielded when it and those before it are done.
 
-    They are explained here, one after another, or on any `concurrent.futures.Executor`.
+    They are explained here, one after another, or on any `concurrent.futures.Executor`. What
+    several of them need is computed together, so a few are taken in before the first is explained.
     """
     method = Optimal() if method is None else method
     _check(table, method)
@@ -49,8 +54,11 @@ def explain_many(
         firing = (_firing(table, neuron) for neuron in neurons)
         yield from explain_on(executor, table, firing, method)
         return
-    for neuron in neurons:
-        yield method.run(table, _firing(table, neuron))
+    waiting = iter(neurons)
+    while group := [_firing(table, neuron) for neuron in itertools.islice(waiting, TOGETHER)]:
+        method.prepare(table, group)
+        for counts in group:
+            yield method.run(table, counts)
 
 
 def _check(table: object, method: object) -> None:

@@ -11,7 +11,7 @@ from tight_cases import DIRECTED, N, Setting, any_case, some_setting
 
 import optexp_jax as ox
 from optexp_jax.testing import Case
-from optexp_jax.tight.grams import Gram, LabelOverlaps, Overlaps, pair_index, ranges
+from optexp_jax.tight.grams import Gram, LabelOverlaps, Overlaps, pair_index, prepare_grams, ranges
 from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Forms, score_pairs
 from optexp_jax.tight.place import Step
 from support import examples
@@ -38,6 +38,19 @@ def assert_same(found: Gram | LabelOverlaps, expected: Sequence[np.ndarray]) -> 
     for part, true in zip((found.inside, found.outside), expected, strict=True):
         assert np.asarray(part).dtype == np.int64
         np.testing.assert_array_equal(np.asarray(part), true)
+
+
+@kernels
+def test_several_neurons_at_once(on_host: bool):
+    rng = np.random.default_rng(1)
+    table = ox.ConceptTable.from_masks(rng.random((N, 3, 40)) < 0.4)
+    bitmaps = rng.random((3, 3, 40)) < 0.3
+    together, alone = table.count_many(bitmaps), table.count_many(bitmaps)
+    prepare_grams(table, together, on_host)
+    for prepared, neuron in zip(together, alone, strict=True):
+        expected = Overlaps(table, neuron, on_host).everywhere
+        counts = np.asarray(expected.inside), np.asarray(expected.outside)
+        assert_same(Overlaps(table, prepared).everywhere, counts)
 
 
 def some_region(rng: np.random.Generator, case: Case) -> np.ndarray:

@@ -1,14 +1,18 @@
 """Our family of bounds: exact counts of pairs, and the outermost steps first."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 
 from optexp_jax.bounds.base import Bounds
 from optexp_jax.bounds.paper import PaperBounds
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS
 from optexp_jax.problem import Problem
 from optexp_jax.search.driver import AbstractSpace
+from optexp_jax.tight.grams import prepare_grams
 from optexp_jax.tight.space import TightSpace
 
 
@@ -21,6 +25,9 @@ class TightBounds(Bounds):
 
     beam: int = eqx.field(default=6, kw_only=True)
     """Labels of each length whose children are scored first, to start with a good incumbent."""
+
+    def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
+        prepare_grams(table, neurons)
 
     def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
         if not set(problem.operators) <= set(DEFAULT_OPERATORS):

@@ -1,6 +1,7 @@
 """What every method is: a small immutable object that explains one neuron."""
 
 import abc
+from collections.abc import Sequence
 
 import equinox as eqx
 
@@ -11,6 +12,9 @@ from optexp_jax.neuron import NeuronCounts
 
 class AbstractMethod(eqx.Module):
     """A way to explain a neuron. Methods hold settings only, so one serves any number of units."""
+
+    def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
+        """Do at once what the runs of several neurons need; they work without it, too."""
 
     @abc.abstractmethod
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -78,6 +78,9 @@ class Optimal(AbstractMethod):
             raise ValueError(f"within must be a share from 0 to below 1; got {self.within}.")
         if self.within is not None and self.top_k != 1:
             raise ValueError("Ask for the top_k formulas or for those within a share, not both.")
+
+    def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
+        self.bounds.prepare(table, neurons)
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         problem = Problem(table, neuron, self.length, self.operators)

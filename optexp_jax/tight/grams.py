@@ -5,6 +5,7 @@ of the region, on the host; one streams over all entries with the others weighte
 """
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -12,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 from jaxtyping import Array, Bool, Float64, Int32, Int64, Num
 
 from optexp_jax.concepts.signatures import Signatures
@@ -67,12 +69,37 @@ class PairIndex:
     def on_device(self) -> tuple[Int32[Array, " pairs"], Int32[Array, " pairs"]]:
         return jnp.asarray(self.cell), jnp.asarray(self.owner)
 
+    @cached_property
+    def _cells(self) -> Int32[np.ndarray, " cells"]:
+        """The cells that any signature has a pair in."""
+        return np.unique(self.cell)
+
+    @cached_property
+    def _matrix(self) -> scipy.sparse.csr_matrix:
+        """Which signatures have a pair in each of those cells."""
+        rows = np.searchsorted(self._cells, self.cell)
+        ones = np.ones(len(self.cell))
+        shape = len(self._cells), len(self.indptr) - 1
+        return scipy.sparse.csr_matrix((ones, (rows, self.owner)), shape)
+
+    def sum_many_on_host(
+        self, weights: Int64[np.ndarray, "units signatures"]
+    ) -> Float64[np.ndarray, "units n n"]:
+        """Weights of signatures summed by pair, upper triangle only: one sparse product.
+
+        The weights are integers below 2**53 in sum, so adding them as float64 is exact.
+        """
+        sums = np.zeros((len(weights), self.n_concepts**2))
+        sums[:, self._cells] = (self._matrix @ np.ascontiguousarray(weights.T, np.float64)).T
+        return sums.reshape(-1, self.n_concepts, self.n_concepts)
+
     def sum_on_host(self, weights: Int64[np.ndarray, " signatures"]) -> Float64[np.ndarray, "n n"]:
-        """Weights of signatures summed by pair, upper triangle only, where they are not 0."""
+        """The same of one unit; of few signatures without a look at the others."""
         rows = np.flatnonzero(weights)
+        if len(rows) * 4 > len(weights):
+            return self.sum_many_on_host(weights[None])[0]
         starts, counts = self.indptr[rows], np.diff(self.indptr)[rows]
         at = ranges(starts, counts)
-        # The weights are integers below 2**53 in sum, so adding them as float64 is exact.
         sums = np.bincount(
             self.cell[at], np.repeat(weights[rows], counts), minlength=self.n_concepts**2
         )
@@ -101,6 +128,20 @@ def _sum_on_device(
     return jnp.zeros(n_concepts**2, jnp.int64).at[cell].add(weights[owner]).reshape(n_concepts, -1)
 
 
+@partial(jax.jit, static_argnames="n_concepts")
+def _sum_many_on_device(
+    weights: Int64[Array, "units signatures"],
+    cell: Int32[Array, " pairs"],
+    owner: Int32[Array, " pairs"],
+    *,
+    n_concepts: int,
+) -> Int64[Array, "units concepts concepts"]:
+    note_trace("grams")
+    # One sum over wide rows is faster than one a unit.
+    sums = jnp.zeros((n_concepts**2, len(weights)), jnp.int64).at[cell].add(weights.T[owner])
+    return sums.T.reshape(-1, n_concepts, n_concepts)
+
+
 @jax.jit
 def _mirror(upper: Num[Array, "n n"]) -> Int64[Array, "n n"]:
     note_trace("mirror")
@@ -118,6 +159,28 @@ def pair_index(table: ConceptTable) -> PairIndex:
     return _indices[table]
 
 
+_prepared: weakref.WeakKeyDictionary[NeuronCounts, Int64[Array, "concepts concepts"]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def prepare_grams(
+    table: ConceptTable, neurons: Sequence[NeuronCounts], on_host: bool | None = None
+) -> None:
+    """Sum up the Gram matrices of several neurons in one call, for the searches that come next."""
+    index = pair_index(table)
+    weights = np.stack([neuron.inside for neuron in neurons])
+    with jax.enable_x64(True):
+        if prefers_host_kernels() if on_host is None else on_host:
+            sums = jnp.asarray(index.sum_many_on_host(weights))
+        else:
+            sums = _sum_many_on_device(
+                jnp.asarray(weights), *index.on_device, n_concepts=index.n_concepts
+            )
+        for neuron, upper in zip(neurons, sums, strict=True):
+            _prepared[neuron] = _mirror(upper)
+
+
 class Overlaps:
     """Overlaps of one neuron's concepts, over any region of its table."""
 
@@ -132,7 +195,9 @@ class Overlaps:
         index = pair_index(self._table)
         if index.total is None:
             index.total = self._sum(self._table.sizes)
-        inside = self._sum(self._neuron.inside)
+        inside = _prepared.pop(self._neuron, None)
+        if inside is None:
+            inside = self._sum(self._neuron.inside)
         with jax.enable_x64(True):
             return Gram(inside, _difference(index.total, inside))
 
