@@ -104,7 +104,8 @@ def main() -> None:
         for name, tensor in network.state_dict().items()
         if not name.endswith("num_batches_tracked")
     }
-    safetensors.torch.save_file(kept, options.out)
+    # Not with save_file, which makes files that only their owner may read.
+    options.out.write_bytes(safetensors.torch.save(kept))
     print(f"{options.out.name}: {options.out.stat().st_size / 1000:.0f} kB")
 
 

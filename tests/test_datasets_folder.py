@@ -115,6 +115,7 @@ def test_it_can_go_to_another_process(root: Path):
     "value,name\n0,sky\n1,unlabelled\n",
     "\ufeffValue;Name\n0;sky\n1;Void\n",
     "id, label\n0, sky\n1, \n",
+    "value\tname\n0\tsky\n1\tvoid\n",
 ])  # fmt: skip
 def test_zero_may_have_a_name_and_no_label_is_no_concept(tmp_path: Path, text: str):
     values = blocks(0, SHAPE, [0, 1])
@@ -225,6 +226,10 @@ def two_tables(root: Path) -> None:
     write_table(root / "classes.csv", ["id", "name"], [[1, "x"]])
 
 
+def odd_header(root: Path) -> None:
+    write_table(root / "names.csv", ["Pixel", "Klasse"], [[1, "one"]])
+
+
 def no_names(root: Path) -> None:
     (root / "names.csv").unlink()
 
@@ -270,6 +275,7 @@ def no_annotations(root: Path) -> None:
     [
         (two_tables, {}, r"both classes\.csv and names\.csv could be meant.* names=FILE"),
         (no_names, {}, r"no table of names\. Write labels\.csv with the columns value, name"),
+        (odd_header, {}, r"names\.csv has the columns pixel, klasse\. Write labels\.csv"),
         (two_names, {}, r"two names to the value 1"),
         (unknown_layer, {}, r"the layer 'parts'; the folders of label maps: labels"),
         (not_a_number, {}, r"column 'value' holds 'one'"),

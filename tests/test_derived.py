@@ -1,6 +1,7 @@
 """Concepts derived from the image: colour names and thirds."""
 
 import pickle
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +124,19 @@ def test_namer_gives_the_nearest_prototype(seed: int, height: int, width: int):
             distances = np.linalg.norm(lab - srgb_to_lab(image[row, column]), axis=1)
             near = prototypes.owners[distances <= distances.min() + 1e-9]
             assert found[row, column] in near
+
+
+def test_a_photograph_of_a_million_colours_takes_little_memory():
+    codes = np.arange(2**24, step=2**24 // 2**18)
+    colours = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=-1).astype(np.uint8)
+    prototypes = Prototypes.read()
+    tracemalloc.start()
+    found = prototypes.nearest(colours)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 2**20, "all distances at once are 300 MB"
+    some = slice(None, None, 997)
+    assert np.array_equal(prototypes.nearest(colours[some]), found[some])
 
 
 def test_namer_starts_without_any_colour():

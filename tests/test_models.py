@@ -1,77 +1,31 @@
-"""Models, layers and recording: hooks, checkpoints, transformers, TorchScript, the command line."""
+"""Models and layers: hooks, checkpoints, transformers, TorchScript, functions of one's own."""
 
-import json
 import subprocess
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import numpy as np
 import pytest
 import torch
+from model_cases import Small, small_model
 from PIL import Image
 from torch import nn
 
-import optexp_jax as ox
 from optexp_jax import cli
 from optexp_jax.activations import (
-    ActivationFileError,
-    ActivationStore,
-    Images,
     LayerProbe,
-    LayerUnits,
     LoadedModel,
     Preprocessing,
-    TopQuantile,
-    find_images,
     list_layers,
     load_model,
-    record_activations,
 )
-from optexp_jax.activations.checkpoints import UntrustedPickleError, read_state
+from optexp_jax.activations.checkpoints import UntrustedPickleError, read_state, write_safetensors
 from optexp_jax.activations.layers import check_layer, read_as_maps
 from optexp_jax.activations.models import PLACES365
 from optexp_jax.activations.torch_import import import_torchvision
-from optexp_jax.datasets import DatasetSpec
-from optexp_jax.datasets.build import build_table
-
-
-class Small(nn.Module):
-    """Two convolutions; the second's output is changed in place by the ReLU behind it."""
-
-    def __init__(self, seed: int = 0):
-        super().__init__()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.first = nn.Conv2d(3, 4, 3, stride=2)
-            self.second = nn.Conv2d(4, 5, 3, stride=2)
-            self.relu = nn.ReLU(inplace=True)
-            self.unused = nn.Linear(1, 1)
-            self.head = nn.Linear(5, 3)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        maps = self.relu(self.second(self.relu(self.first(images))))
-        return self.head(maps.mean((2, 3)))
-
-
-def small_model(seed: int = 0, size: int = 20) -> LoadedModel:
-    return LoadedModel.of(Small(seed), f"small{seed}", Preprocessing(size))
-
-
-def make_small() -> nn.Module:
-    return Small()
-
-
-def make_nothing() -> int:
-    return 3
-
-
-SHAPES = DatasetSpec.parse("shapes:n=10,size=24")
-
-
-def shapes_images() -> Images:
-    return Images(SHAPES.open(), SHAPES.fingerprint, SHAPES)
 
 
 def test_layers_are_listed_with_shapes_and_units():
@@ -102,6 +56,27 @@ def test_a_mistyped_layer_lists_the_near_ones():
         LayerProbe(small_model(), "unused")(torch.zeros(1, 3, 20, 20))
 
 
+def test_a_failing_forward_pass_names_the_size_of_the_images():
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 4))
+    said = "flat fails on images of 9 x 9: mat1 and mat2"
+    with pytest.raises(ValueError, match=said):
+        list_layers(LoadedModel.of(flat, "flat", Preprocessing(9)))
+    with pytest.raises(ValueError, match=said):
+        LayerProbe(LoadedModel.of(flat, "flat"), "1")(torch.zeros(2, 3, 9, 9))
+    assert LayerProbe(LoadedModel.of(flat, "flat"), "1")(torch.zeros(2, 3, 8, 8)).shape[1] == 4
+
+
+def test_models_of_other_precision_are_given_theirs():
+    batch = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 20, 20))).float()
+    single = LayerProbe(small_model(), "second")(batch)
+    for kind, most in ((torch.bfloat16, 0.05), (torch.float64, 1e-5)):
+        model = LoadedModel.of(Small().to(kind), "other", Preprocessing(20))
+        maps = LayerProbe(model, "second")(batch)
+        assert maps.dtype == torch.float32
+        assert torch.allclose(maps, single, atol=most)
+        assert list_layers(model)[0].name == "first"
+
+
 def test_model_is_evaluated_without_gradients():
     drop = nn.Sequential(nn.Conv2d(3, 2, 1), nn.Dropout(0.5), nn.BatchNorm2d(2))
     probe = LayerProbe(LoadedModel.of(drop.train(), "drop"), "2")
@@ -115,6 +90,10 @@ def test_model_is_evaluated_without_gradients():
     [
         ((2, 6, 3, 4), "auto", (2, 6, 3, 4)),
         ((2, 3, 4, 6), "nhwc", (2, 6, 3, 4)),
+        ((2, 3, 3, 6), "auto", (2, 6, 3, 3)),
+        ((2, 3, 3, 6), "nchw", (2, 3, 3, 6)),
+        ((2, 6, 3, 3), "auto", (2, 6, 3, 3)),
+        ((2, 3, 3, 3), "auto", (2, 3, 3, 3)),
         ((2, 17, 6), "auto", (2, 6, 4, 4)),
         ((2, 16, 6), "tokens", (2, 6, 4, 4)),
         ((2, 6), "auto", (2, 6, 1, 1)),
@@ -231,6 +210,17 @@ def test_pickled_module_is_refused_and_converted_once(tmp_path, pickled_densenet
     assert "exists" in capsys.readouterr().err
 
 
+def test_safetensors_go_where_they_can(tmp_path):
+    path = tmp_path / "new" / "folder" / "a.safetensors"
+    write_safetensors({"a": torch.ones(2)}, path)
+    assert read_state(path)["a"].tolist() == [1, 1]
+    (tmp_path / "plain").write_text("")
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode, "others may read it"
+    assert list(path.parent.iterdir()) == [path]
+    with pytest.raises(OSError, match="plain"):
+        write_safetensors({"a": torch.ones(2)}, tmp_path / "plain" / "a.safetensors")
+
+
 def test_reading_a_refused_pickle_runs_nothing(tmp_path):
     marker = tmp_path / "ran"
 
@@ -295,8 +285,10 @@ def test_random_weights_are_the_same_every_time():
         ("resnt18", "Did you mean resnet18"),
         ("places365:vgg", "Places365 networks are resnet18"),
         ("places365:resnet18", "resnet18_places365.pth.tar and pass it"),
-        ("test_models:make_nothing", "must return a torch.nn.Module"),
-        ("test_models:nothing_here", "cannot be imported"),
+        ("model_cases:make_nothing", "must return a torch.nn.Module"),
+        ("model_cases:nothing_here", "cannot be imported"),
+        ("model_cases:make_failure", r"RuntimeError: no weights here \(.*model_cases.py, line"),
+        ("model_cases:make_with_argument", "called without arguments, raised TypeError"),
         ("no_such_module:make", "cannot be imported"),
         ("nowhere.pt", "no TorchScript file"),
     ],
@@ -306,9 +298,24 @@ def test_unknown_models_are_explained(name, said):
         load_model(name)
 
 
+def test_a_checkpoint_for_a_model_is_explained(tmp_path):
+    torch.save(Small().state_dict(), tmp_path / "state.pth")
+    with pytest.raises(ValueError, match=r"It is a file: pass it as weights"):
+        load_model(str(tmp_path / "state.pth"))
+
+
+def test_weights_that_cannot_be_downloaded_are_explained(monkeypatch):
+    def fail(*_: object, **__: object):
+        raise URLError("no route to host")
+
+    monkeypatch.setattr(import_torchvision().models, "get_model", fail)
+    with pytest.raises(OSError, match=r"weights of resnet18 could not .*no route.*--weights"):
+        load_model("resnet18")
+
+
 def test_functions_of_ones_own(tmp_path):
     torch.save(Small(1).state_dict(), tmp_path / "w.pth")
-    loaded = load_model("test_models:make_small", weights=tmp_path / "w.pth")
+    loaded = load_model("model_cases:make_small", weights=tmp_path / "w.pth")
     assert loaded.weights == small_model(1).weights
 
 
@@ -331,157 +338,3 @@ def test_torchscript_layers_give_the_same(tmp_path, how):
     (tmp_path / "bad.pt").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="not a TorchScript file"):
         load_model(str(tmp_path / "bad.pt"))
-
-
-# Recording.
-
-
-def test_recorded_activations_are_the_layers(tmp_path):
-    model, images = small_model(), shapes_images()
-    store = record_activations(model, "second", images, tmp_path / "a.zarr", batch_size=3)
-    inputs = np.stack([model.preprocessing(images.dataset[k].image) for k in range(10)])
-    with torch.no_grad():
-        maps = torch.relu(model.module.get_submodule("first")(torch.from_numpy(inputs)))
-        wanted = model.module.get_submodule("second")(maps).numpy()
-    assert store.shape == (10, 5, 4, 4)
-    assert np.allclose(store.block(0, 10), wanted, atol=1e-5)
-    assert store.metadata.dataset_spec == SHAPES.to_json()
-    fully = record_activations(model, "head", images, tmp_path / "fc.zarr")
-    assert fully.shape == (10, 3, 1, 1)
-
-
-def test_a_recording_is_reused_continued_or_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("optexp_jax.activations.writer.MOST_SAMPLES_PER_ROW", 4)
-    path, images = tmp_path / "a.zarr", shapes_images()
-    seen: list[int] = []
-
-    def stop_at_second_row(done: int, total: int) -> None:
-        seen.append(done)
-        if done == 8:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        record_activations(small_model(), "second", images, path, progress=stop_at_second_row)
-    with pytest.raises(ActivationFileError, match="another model, layer or dataset"):
-        record_activations(small_model(1), "second", images, path)
-    seen.clear()
-    store = record_activations(
-        small_model(), "second", images, path, progress=lambda done, total: seen.append(done)
-    )
-    assert seen == [10], "only the last row was left"
-    whole = record_activations(small_model(), "second", images, tmp_path / "b.zarr")
-    assert np.array_equal(store.block(0, 10), whole.block(0, 10))
-    # The same again is read, anything else is refused.
-    again = record_activations(small_model(), "second", images, path)
-    assert again.metadata == store.metadata
-    other_size = LoadedModel.of(Small(), "small0", Preprocessing(22))
-    for model, layer in [
-        (small_model(), "first"),
-        (small_model(1), "second"),
-        (other_size, "second"),
-    ]:
-        with pytest.raises(ActivationFileError, match="other activations"):
-            record_activations(model, layer, images, path)
-
-
-def test_infinite_activations_name_the_layer(tmp_path):
-    class Endless(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.part = nn.Identity()
-
-        def forward(self, images: torch.Tensor) -> torch.Tensor:
-            return self.part(images / 0)
-
-    model = LoadedModel.of(Endless(), "endless", Preprocessing(8))
-    with pytest.raises(ValueError, match=r"Layer 'part' of endless: .*finite"):
-        record_activations(model, "part", shapes_images(), tmp_path / "a.zarr")
-
-
-# End to end.
-
-
-def test_efficientnet_from_images_to_explanations(tmp_path, capsys):
-    """A real pretrained network, generated images, all through the command line."""
-    spec = DatasetSpec.parse("shapes:n=8,seed=2,size=64")
-    table_path, out = tmp_path / "table.zarr", tmp_path / "head.zarr"
-    build_table(spec.open(), table_path, mask_shape=(28, 28), spec=spec)
-    command = ["activations", "--model", "efficientnet-lite0", "--layer", "_blocks.15"]
-    assert cli.main([*command, "--data", str(table_path), "--out", str(out)]) == 0
-    assert "320 units" in capsys.readouterr().out
-    units = LayerUnits.open(table_path, out, TopQuantile(0.05))
-    assert units.n_units == 320
-    counts = units.counts(range(8))
-    for unit in range(8):
-        wanted = units.table.count(units.bitmap(unit))
-        assert np.array_equal(counts[unit].inside, wanted.inside)
-        found = ox.explain(units.table, counts[unit], ox.Optimal(2))
-        assert found.status == "optimal"
-        assert found.iou >= ox.explain(units.table, counts[unit], ox.NetDissect()).iou > 0
-
-
-def test_activations_of_other_samples_are_refused(tmp_path):
-    first, second = (DatasetSpec.parse(f"shapes:n=4,size=24,seed={k}") for k in (1, 2))
-    build_table(first.open(), tmp_path / "1.zarr", mask_shape=(8, 8), spec=first)
-    with_colours = DatasetSpec.parse("shapes:n=4,size=24,seed=1,add=position")
-    build_table(with_colours.open(), tmp_path / "1p.zarr", mask_shape=(8, 8), spec=with_colours)
-    fingerprints = [find_images(tmp_path / name).fingerprint for name in ("1.zarr", "1p.zarr")]
-    assert fingerprints[0] == fingerprints[1], "derived concepts do not change the images"
-    assert find_images(str(second)).fingerprint != fingerprints[0]
-    images = find_images(tmp_path / "1.zarr")
-    record_activations(small_model(), "second", images, tmp_path / "a.zarr")
-    LayerUnits.open(tmp_path / "1p.zarr", tmp_path / "a.zarr")
-    build_table(second.open(), tmp_path / "2.zarr", mask_shape=(8, 8), spec=second)
-    with pytest.raises(ValueError, match="not of the same samples"):
-        LayerUnits.open(tmp_path / "2.zarr", tmp_path / "a.zarr")
-
-
-def test_layers_command(capsys):
-    assert cli.main(["layers", "test_models:make_small", "--size", "20", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert [entry["layer"] for entry in shown] == ["first", "second", "relu", "head"]
-    assert shown[1] == {
-        "layer": "second",
-        "kind": "Conv2d",
-        "output": [5, 4, 4],
-        "units": 5,
-        "map": [4, 4],
-        "calls": 1,
-    }
-    assert cli.main(["layers", "test_models:make_small", "--size", "20"]) == 0
-    rows = capsys.readouterr().out.splitlines()
-    assert rows[2].split() == ["second", "Conv2d", "5x4x4", "5", "4x4", "1"]
-
-
-def test_activations_command_fails_in_one_line(tmp_path, capsys, monkeypatch):
-    command = ["activations", "--model", "test_models:make_small", "--data", "shapes:n=3,size=24"]
-    out = ["--out", str(tmp_path / "a.zarr")]
-    assert cli.main([*command, "--layer", "thrid", *out]) == 1
-    assert "no layer 'thrid'" in capsys.readouterr().err
-    assert cli.main([*command, "--layer", "second", "--size", "20", *out]) == 0
-    assert ActivationStore.open(tmp_path / "a.zarr").shape == (3, 5, 4, 4)
-    capsys.readouterr()
-    monkeypatch.setitem(sys.modules, "torch", None)
-    for arguments in ([*command, "--layer", "second", *out], ["layers", "resnet18"]):
-        assert cli.main(arguments) == 1
-        (line,) = capsys.readouterr().err.splitlines()
-        assert 'pip install "optexp-jax[torch]"' in line
-
-
-@pytest.mark.parametrize(
-    "command", [["layers"], ["activations"], ["models"], ["models", "convert"]]
-)
-def test_help_shows_an_example_that_parses(capsys, monkeypatch, tmp_path, command):
-    assert cli.main([*command, "--help"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    (example,) = [line.removeprefix("example: ") for line in lines if line.startswith("example: ")]
-
-    def fail(*_: object, **__: object):
-        raise ValueError("not run, only parsed")
-
-    monkeypatch.chdir(tmp_path)
-    for module in (cli.layers, cli.activations):
-        monkeypatch.setattr(module, "load_from_options", fail)
-    monkeypatch.setattr("optexp_jax.activations.checkpoints.read_state", fail)
-    assert cli.main(example.split()[1:]) == 1
-    assert "not run, only parsed" in capsys.readouterr().err

@@ -5,6 +5,7 @@ refused unless the caller trusts it.
 """
 
 import hashlib
+import os
 import pickle
 import re
 import warnings
@@ -61,9 +62,13 @@ def write_safetensors(state: State, path: str | Path) -> None:
     target = Path(path)
     if target.exists():
         raise FileExistsError(f"{target} exists; remove it or choose another path.")
-    safetensors.torch.save_file(
-        {name: tensor.contiguous().clone() for name, tensor in state.items()}, target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(target.name + ".partial")
+    # Not with save_file, which makes files that only their owner may read.
+    partial.write_bytes(
+        safetensors.torch.save({name: value.contiguous().clone() for name, value in state.items()})
     )
+    os.replace(partial, target)
 
 
 def load_into(module: torch.nn.Module, state: State, source: str | Path) -> None:

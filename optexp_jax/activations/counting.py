@@ -267,6 +267,8 @@ def _append_by_unit(
     count: Int64[np.ndarray, " found"],
 ) -> None:
     """Sort what a batch found by unit; patches of a unit came in ascending order and stay so."""
+    if not len(unit):
+        return
     by_unit = np.argsort(unit, kind="stable")
     units, starts = np.unique(unit[by_unit], return_index=True)
     patches = np.split(patch[by_unit], starts[1:])

@@ -2,18 +2,17 @@
 
 import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
+from optexp_jax.activations.layouts import LAYOUTS, Layout
 from optexp_jax.activations.models import LoadedModel
 from optexp_jax.activations.script_layers import run_script_layer, script_layer_names
 
-Layout = Literal["auto", "nchw", "nhwc", "tokens"]
-LAYOUTS: tuple[Layout, ...] = ("auto", "nchw", "nhwc", "tokens")
 MOST_EXTRA_TOKENS = 5
 """A class token and four registers."""
 
@@ -36,7 +35,8 @@ class LayerInfo:
 def list_layers(model: LoadedModel, layout: Layout = "auto") -> list[LayerInfo]:
     """All layers that give a tensor, in the order in which they are last called."""
     size = model.preprocessing.size
-    outputs = _run_all(model.module, torch.zeros(1, 3, size, size))
+    with _explained(model.name, size):
+        outputs = _run_all(model.module, _fitting(torch.zeros(1, 3, size, size), model.module))
     parts = dict(model.module.named_modules())
     found: list[LayerInfo] = []
     for name, (output, calls) in outputs.items():
@@ -86,36 +86,37 @@ class LayerProbe:
     @torch.no_grad()
     def __call__(self, batch: torch.Tensor) -> torch.Tensor:
         """Float32 maps `[sample, unit, row, column]` on the CPU."""
-        batch = batch.to(self._device)
-        if isinstance(self._module, torch.jit.ScriptModule):
-            output = run_script_layer(self._module, self._layer, batch)
-        else:
-            found = _run_hooked(self._module, {self._layer: self._module_of()}, batch)
-            if self._layer not in found:
-                raise ValueError(
-                    f"The forward pass of {self._model.name} does not call {self._layer!r}, or it "
-                    f"gives no tensor. `optexp layers {self._model.name}` lists those that do."
-                )
-            output = found[self._layer][0]
+        with _explained(self._model.name, batch.shape[-1]):
+            output = self._output(_fitting(batch.to(self._device), self._module))
         return read_as_maps(output, self._layout).float().cpu()
 
-    def _module_of(self) -> torch.nn.Module:
-        return self._module.get_submodule(self._layer)
+    def _output(self, batch: torch.Tensor) -> torch.Tensor:
+        if isinstance(self._module, torch.jit.ScriptModule):
+            return run_script_layer(self._module, self._layer, batch)
+        hooked = {self._layer: self._module.get_submodule(self._layer)}
+        found = _run_hooked(self._module, hooked, batch)
+        if self._layer not in found:
+            raise ValueError(
+                f"The forward pass of {self._model.name} does not call {self._layer!r}, or it "
+                f"gives no tensor. `optexp layers {self._model.name}` lists those that do."
+            )
+        return found[self._layer][0]
 
 
 def read_as_maps(output: torch.Tensor, layout: Layout = "auto") -> torch.Tensor:
     """An output as `[sample, unit, row, column]`.
 
-    Convolutions give that already (`nchw`; some transformers `nhwc`). Tokens `[sample, token,
-    unit]` of a vision transformer go to their patch grid, without the class token. A fully
-    connected layer has one location.
+    Convolutions give that already (`nchw`). Some networks put the channels last (`nhwc`): images
+    are square, so where the first two sizes agree and the third does not, `auto` takes it for that.
+    Tokens `[sample, token, unit]` of a vision transformer go to their patch grid, without the class
+    token. A fully connected layer has one location.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"Layouts are {', '.join(LAYOUTS)}; got {layout!r}.")
-    if output.ndim == 4 and layout in ("auto", "nchw"):
-        return output
-    if output.ndim == 4 and layout == "nhwc":
-        return output.permute(0, 3, 1, 2)
+    if output.ndim == 4 and layout != "tokens":
+        _, first, second, third = output.shape
+        last = layout == "nhwc" or (layout == "auto" and first == second != third)
+        return output.permute(0, 3, 1, 2) if last else output
     if output.ndim == 3 and layout in ("auto", "tokens"):
         return _tokens_to_grid(output)
     if output.ndim == 2:
@@ -137,6 +138,29 @@ def _tokens_to_grid(tokens: torch.Tensor) -> torch.Tensor:
         )
     patches = tokens[:, extra:].transpose(1, 2)
     return patches.reshape(len(tokens), tokens.shape[2], side, side)
+
+
+def _fitting(batch: torch.Tensor, module: torch.nn.Module) -> torch.Tensor:
+    """The batch in the precision of the module's parameters."""
+    kinds = (weights.dtype for weights in module.parameters() if weights.is_floating_point())
+    return batch.to(next(kinds, batch.dtype))
+
+
+@contextmanager
+def _explained(model: str, size: int) -> Generator[None]:
+    """Say of what a model's code raises that it was shown images of this size."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise ValueError(
+            f"{model}: memory ran out. Take a smaller batch (--batch-size)."
+        ) from error
+    except (RuntimeError, AssertionError, TypeError) as error:
+        said = str(error).strip().rpartition("\n")[2]
+        raise ValueError(
+            f"The forward pass of {model} fails on images of {size} x {size}: {said} Other sizes: "
+            "--size."
+        ) from error
 
 
 _Found = dict[str, tuple[torch.Tensor, int]]

@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -83,13 +84,15 @@ def _load_torchvision(name: str, weights: str | Path | None, trust_pickle: bool)
         names = [*known, EFFICIENTNET, "demo", *(f"places365:{each}" for each in PLACES365)]
         near = difflib.get_close_matches(name, names, n=3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        if Path(name).is_file():
+            hint = " It is a file: pass it as weights (--weights), or as torchscript:PATH."
         raise ValueError(
             f"There is no model {name!r}.{hint} Models are names of torchvision such as resnet18, "
             "places365:resnet18, efficientnet-lite0, a TorchScript file, or module:function."
         )
     size = 299 if name == "inception_v3" else 224
     if weights is None:
-        module = models.get_model(name, weights="DEFAULT")
+        module = _pretrained(name)
     elif weights == "random":
         module = _randomly(lambda: models.get_model(name, weights=None, **_quiet(name)))
     else:
@@ -97,6 +100,16 @@ def _load_torchvision(name: str, weights: str | Path | None, trust_pickle: bool)
         module = models.get_model(name, weights=None, **_quiet(name), **_classes(state))
         load_into(module, state, weights)
     return LoadedModel.of(module, name, Preprocessing(size))
+
+
+def _pretrained(name: str) -> torch.nn.Module:
+    try:
+        return import_torchvision().models.get_model(name, weights="DEFAULT")
+    except OSError as error:
+        raise OSError(
+            f"The pretrained weights of {name} could not be downloaded ({error}). Pass a "
+            "checkpoint as weights (--weights FILE), or `random`."
+        ) from error
 
 
 def _quiet(name: str) -> dict[str, Any]:
@@ -195,7 +208,14 @@ def _load_own(
             f"{module_name}:{function} cannot be imported ({error}). Give a function as "
             "module:function, or a model by name."
         ) from error
-    made: object = _randomly(make)
+    try:
+        made: object = _randomly(make)
+    except Exception as error:  # It is not our code.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise ValueError(
+            f"{module_name}:{function}, called without arguments, raised {type(error).__name__}: "
+            f"{error} ({frame.filename}, line {frame.lineno})."
+        ) from error
     if not isinstance(made, torch.nn.Module):
         raise TypeError(
             f"{module_name}:{function} must return a torch.nn.Module; it returned "

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from jaxtyping import Float32
 
-from optexp_jax.activations.layers import LayerProbe, Layout
+from optexp_jax.activations.layers import LayerProbe
+from optexp_jax.activations.layouts import Layout
 from optexp_jax.activations.models import LoadedModel
 from optexp_jax.activations.store import (
     ActivationFileError,
@@ -21,7 +22,7 @@ from optexp_jax.activations.store import (
     hash_samples,
 )
 from optexp_jax.activations.writer import ActivationWriter
-from optexp_jax.datasets import Dataset, DatasetSpec, image_of
+from optexp_jax.datasets import BadSampleError, Dataset, DatasetSpec, image_of
 from optexp_jax.datasets.provenance import SIDECAR, read_provenance
 
 Progress = Callable[[int, int], None]
@@ -133,9 +134,16 @@ def _rows(
 
 
 def _batch(model: LoadedModel, dataset: Dataset, samples: Sequence[int]) -> torch.Tensor:
-    images: list[Float32[np.ndarray, "3 size size"]] = [
-        model.preprocessing(image_of(dataset, index)) for index in samples
-    ]
+    try:
+        images: list[Float32[np.ndarray, "3 size size"]] = [
+            model.preprocessing(image_of(dataset, index)) for index in samples
+        ]
+    except BadSampleError as error:
+        raise BadSampleError(
+            error.name,
+            f"{error.reason.rstrip('.')}. To leave such samples out, build a table with skip_bad="
+            "True (optexp data build --skip-bad) and record for it.",
+        ) from error
     return torch.from_numpy(np.stack(images))
 
 

@@ -4,13 +4,12 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from optexp_jax.activations.layouts import LAYOUTS
 from optexp_jax.activations.torch_import import require_torch
 from optexp_jax.cli.parsing import at_least
 
 if TYPE_CHECKING:
     from optexp_jax.activations import LoadedModel
-
-LAYOUTS = ("auto", "nchw", "nhwc", "tokens")
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -39,6 +39,7 @@ _TO_XYZ = np.array(
 _WHITE = _TO_XYZ.sum(axis=1)  # D65, exactly as the matrix has it, so that white is a = b = 0.
 _N_COLOURS = 2**24
 _UNKNOWN = -1
+_COLOURS_AT_ONCE = 2**13
 
 
 def srgb_to_lab(colours: UInt8[np.ndarray, "*shape 3"]) -> Float64[np.ndarray, "*shape 3"]:
@@ -81,10 +82,14 @@ class Prototypes:
     def nearest(self, colours: UInt8[np.ndarray, "n 3"]) -> Int32[np.ndarray, " n"]:
         """The place of the nearest prototype's name; the first prototype wins a tie."""
         ours = srgb_to_lab(self.colours)
-        theirs = srgb_to_lab(colours)
-        # |x - p|^2 without |x|^2, which is the same for all prototypes p.
-        distance = (ours**2).sum(axis=1) - 2 * theirs @ ours.T
-        return self.owners[distance.argmin(axis=1)]
+        chosen = np.empty(len(colours), np.int64)
+        # A large photograph has a million colours; all distances at once would be gigabytes.
+        for start in range(0, len(colours), _COLOURS_AT_ONCE):
+            part = slice(start, start + _COLOURS_AT_ONCE)
+            # |x - p|^2 without |x|^2, which is the same for all prototypes p.
+            distance = (ours**2).sum(axis=1) - 2 * srgb_to_lab(colours[part]) @ ours.T
+            chosen[part] = distance.argmin(axis=1)
+        return self.owners[chosen]
 
 
 class ColourNamer:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from optexp_jax.datasets.layout import read_rows, to_integer
+from optexp_jax.datasets.layout import delimiter_of, read_rows, to_integer
 from optexp_jax.datasets.protocol import LayoutError
 
 VALUE_COLUMNS = ("value", "id", "number", "index")
@@ -59,10 +59,14 @@ def find_tables(
             "names",
         )
         if named is None and has_maps:
+            others = "".join(
+                f" {path.name} has the columns {', '.join(header)}."
+                for path, header in headers.items()
+            )
             raise LayoutError(
-                f"Folder: {root} has no table of names. Write labels.csv with the columns value, "
-                "name and, if wanted, category and layer (a label folder); or say which file it is "
-                "with the option names=FILE."
+                f"Folder: {root} has no table of names.{others} Write labels.csv with the columns "
+                "value, name and, if wanted, category and layer (a label folder); or say which "
+                "file it is with the option names=FILE."
             )
     if image_labels is not None:
         return FolderTables(named, root / image_labels)
@@ -124,16 +128,15 @@ def _cell(image: str, cell: str, category: str | None) -> list[ImageLabel]:
     return [ImageLabel(image, name, category) for name in names if name.lower() not in NOT_CONCEPTS]
 
 
-def _header(path: Path) -> frozenset[str]:
+def _header(path: Path) -> tuple[str, ...]:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         line = file.readline()
-    delimiter = max(",\t;", key=line.count)
-    cells = next(csv.reader([line], delimiter=delimiter), [])
-    return frozenset(cell.strip().lower() for cell in cells)
+    cells = next(csv.reader([line], delimiter=delimiter_of(line)), [])
+    return tuple(cell.strip().lower() for cell in cells)
 
 
-def _has(header: frozenset[str], *choices: Iterable[str]) -> bool:
-    return all(not header.isdisjoint(names) for names in choices)
+def _has(header: Sequence[str], *choices: Iterable[str]) -> bool:
+    return all(any(name in header for name in names) for names in choices)
 
 
 def _the_one(found: Sequence[Path], root: Path, option: str) -> Path | None:

@@ -27,12 +27,9 @@ def check_root(root: Path, what: str, expected: str, holds: Callable[[Path], boo
 
 
 def read_rows(path: Path, required: Sequence[str], what: str) -> list[dict[str, str]]:
-    """The rows of a CSV (or TSV) file with a header, by lower-case column name."""
+    """The rows of a CSV or TSV file with a header, by lower-case column name."""
     text = _text(path, what)
-    header = text.partition("\n")[0]
-    delimiter = max(",\t;", key=header.count) if path.suffix != ".csv" else ","
-    if path.suffix == ".csv" and "," not in header and ";" in header:
-        delimiter = ";"  # What spreadsheets write where the comma is a decimal sign.
+    delimiter = delimiter_of(text.partition("\n")[0])
     reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
     columns = [name.strip().lower() for name in reader.fieldnames or ()]
     missing = [name for name in required if name not in columns]
@@ -50,6 +47,11 @@ def read_rows(path: Path, required: Sequence[str], what: str) -> list[dict[str, 
         {key: (value or "").strip() for key, value in row.items() if isinstance(key, str)}
         for row in rows
     ]
+
+
+def delimiter_of(header: str) -> str:
+    """What separates the columns; spreadsheets write `;` where the comma is a decimal sign."""
+    return max(",\t;", key=header.count)
 
 
 def to_integer(text: str, path: Path, column: str) -> int:

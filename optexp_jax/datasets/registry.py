@@ -75,7 +75,7 @@ def open_kind(kind: str, root: Path | None, options: Mapping[str, OptionValue]) 
             raise ValueError(f"Datasets of kind {kind!r} have no folder; got {str(root)!r}.")
         arguments["root"] = root
     elif "root" in parameters and parameters["root"].default is inspect.Parameter.empty:
-        raise ValueError(f"Say where the dataset is: '{kind}:/path/to/it'.")
+        raise ValueError(f"Say where the dataset is: '{kind}:/path/to/it' (--root).")
     return opener(**arguments)
 
 

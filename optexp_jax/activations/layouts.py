@@ -1,0 +1,6 @@
+"""How a layer's output is laid out."""
+
+from typing import Literal, get_args
+
+Layout = Literal["auto", "nchw", "nhwc", "tokens"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
