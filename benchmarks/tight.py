@@ -9,18 +9,28 @@ that limit and is marked.
 """
 
 import argparse
+import os
 import resource
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broden_like import ade_like, broden_like, unit
 from harness import Figure, benchmark_parser, report, say
+from peer import Peer, peer_version
+from planted import Setting, make_planted
 
 import optexp_jax as ox
 
 MIXED_UNITS = 20
+LIKE_PEER = Setting(
+    "30 concepts", samples=200, size=28, objects=11, parts=8, materials=4, colours=4, scenes=3
+)
+PEER_BUDGET = 400.0
 HARD_KINDS = ("weak", "random", "broad", "dominant")
 
 
@@ -89,9 +99,11 @@ def length_four(table: ox.ConceptTable, limit: float) -> list[Figure]:
     search(table, units(table, ["mixed"], 300), ox.Optimal(length=4, time_limit=1.0))  # compiles
     mixed = search(table, units(table, ["mixed"] * 3, 300), method)
     dominant = search(table, units(table, ["dominant"], 310), method)
+    weak = search(table, units(table, ["weak"], 320), method)
     figures = summarise("length 4", mixed, None, 5.0)
     figures += summarise("length 4, dominant", dominant, None, 120.0)
-    gaps = [run.explanation.gap for run in (*mixed, *dominant)]
+    figures += summarise("length 4, weak", weak, None, 5.0)
+    gaps = [run.explanation.gap for run in (*mixed, *dominant, *weak)]
     return [*figures, Figure("length 4, largest gap left", max(gaps), "", None)]
 
 
@@ -113,12 +125,67 @@ def beam(table: ox.ConceptTable, limit: float) -> list[Figure]:
     return summarise("guided beam, size 5, length 3", runs, None, 0.5)
 
 
+def peer(table: ox.ConceptTable, limit: float) -> list[Figure]:
+    """One unit of 30 overlapping concepts, ours and the released code of earlier work in turns."""
+    if peer_version() is None:
+        say("compositional-explanations is not installed: no comparison")
+        return []
+    planted = make_planted(LIKE_PEER, 1, seed=0)
+    bitmap, method = planted.units[0].bitmap, ox.Optimal(length=3, time_limit=limit)
+    found = ox.explain(planted.table, bitmap, method)
+    with Peer(planted.table, [bitmap], length=3, beam_size=5, threads=2) as other:
+        theirs = other.run(0, "optimal", PEER_BUDGET)
+    ours: list[float] = []
+    for _ in range(5):
+        start = time.perf_counter()
+        found = ox.explain(planted.table, bitmap, method)
+        ours.append(time.perf_counter() - start)
+    say(f"  ours {statistics.median(ours):.4f} s, {found}; peer {theirs}")
+    seconds = PEER_BUDGET if theirs is None else theirs.seconds
+    note = f"peer {'over ' if theirs is None else ''}{seconds:.1f} s, from bitmap to formula"
+    return [Figure("ours / peer, 30 concepts", statistics.median(ours) / seconds, "", 1e-3, note)]
+
+
+def fresh(table: ox.ConceptTable, limit: float) -> list[Figure]:
+    """The first search of a process, with JAX's cache of compiled programs empty and filled."""
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory() as cache:
+        settings = {
+            "JAX_COMPILATION_CACHE_DIR": cache,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
+        for name, must in (("cold", 30.0), ("warm", 5.0)):
+            done = subprocess.run(
+                [sys.executable, __file__, "--first-call"],
+                env={**os.environ, **settings},
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            say(f"  {name}: {done.stdout.strip()} s")
+            figures.append(
+                Figure(f"first call of a process, {name} cache", float(done.stdout), "s", must)
+            )
+    return figures
+
+
+def first_call() -> None:
+    """Print the seconds of this process's first search."""
+    table = broden_like()
+    neuron = unit(table, 1).counts
+    start = time.perf_counter()
+    ox.explain(table, neuron, ox.Optimal(length=3))
+    print(time.perf_counter() - start)
+
+
 ROWS: dict[str, Callable[[ox.ConceptTable, float], list[Figure]]] = {
     "length3": length_three,
     "hard": hard,
     "length4": length_four,
     "disjoint": disjoint,
     "beam": beam,
+    "peer": peer,
+    "fresh": fresh,
 }
 
 
@@ -127,7 +194,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--time-limit", type=float, default=120.0, help="seconds a unit")
+    parser.add_argument("--first-call", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
+    if arguments.first_call:
+        first_call()
+        return 0
 
     say("Building the Broden-like table")
     table = broden_like()

@@ -163,6 +163,15 @@ def test_random_layers(seed):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+def test_nothing_is_active(kernel):
+    table = make_table(np.random.default_rng(0), 4, MASK_SHAPES[0])
+    maps = as_maps(np.zeros((4, 3, 2, 5)))
+    thresholds = Thresholds(np.ones(3), np.full(3, np.inf))
+    for found in count_layer(table, maps, thresholds, kernel=kernel):
+        assert len(found.patches) == len(found.counts) == 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_order_and_shifts_move_the_maps(tmp_path, kernel):
     units = make_units(tmp_path, seed=2)
     rng = np.random.default_rng(5)
