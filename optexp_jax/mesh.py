@@ -37,7 +37,7 @@ def on_every_device(array: Shaped[Array, "..."]) -> Any:
 
 def _mesh() -> Mesh | None:
     # A thread or user that has chosen a device keeps to it.
-    if jax.config.values["jax_default_device"] is not None:
+    if jax.config.jax_default_device is not None:  # pyright: ignore[reportAttributeAccessIssue]
         return None
     return _mesh_of_all()
 

@@ -90,11 +90,12 @@ def test_pairs_hold_the_quantities_of_all_concepts(seed: int):
     areas = case.masks.reshape(*case.masks.shape[:2], -1).sum(2)
     np.testing.assert_array_equal(np.stack([pairs.concept, pairs.sample]), np.nonzero(areas))
     np.testing.assert_array_equal(pairs.size, areas[pairs.concept, pairs.sample])
-    sparse = pair_quantities(case.table, case.neuron)
-    with jax.enable_x64(True):
-        rows = by_sample(pairs.device, sparse, jnp.arange(len(case.names), dtype=jnp.int32))
-    for expected, found in zip(jax.tree.leaves(dense), jax.tree.leaves(rows), strict=True):
-        np.testing.assert_array_equal(expected, found)
+    for on_host in (True, False):
+        sparse = pair_quantities(case.table, case.neuron, on_host)
+        with jax.enable_x64(True):
+            rows = by_sample(pairs.device, sparse, jnp.arange(len(case.names), dtype=jnp.int32))
+        for expected, found in zip(jax.tree.leaves(dense), jax.tree.leaves(rows), strict=True):
+            np.testing.assert_array_equal(expected, found)
 
 
 # Shapes.

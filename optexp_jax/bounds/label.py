@@ -25,15 +25,15 @@ from optexp_jax.quantities import NeuronQuantities, Quantities
 class Interval(eqx.Module):
     """A count that is known to lie between two others."""
 
-    low: Int[Array, "rows samples"]
-    high: Int[Array, "rows samples"]
+    low: Int[Array, "*rows samples"]
+    high: Int[Array, "*rows samples"]
 
 
 class LabelBounds(eqx.Module):
     """What is known of a label: its unique elements exactly, its common elements as intervals."""
 
-    iu: Int[Array, "rows samples"]
-    eu: Int[Array, "rows samples"]
+    iu: Int[Array, "*rows samples"]
+    eu: Int[Array, "*rows samples"]
     ic: Interval
     ec: Interval
 

@@ -56,8 +56,8 @@ class MMESHEstimator(AbstractEstimator):
         self._quantities = MemberQuantities(problem)
 
     def estimate(self, members: Members) -> Float64[np.ndarray, "rows operators concepts"]:
-        quantities = self._quantities.exact(members)
         with jax.enable_x64(True):
+            quantities = self._quantities.exact(members).of_members()
             if members.size == 1:
                 concepts = jnp.asarray(members.last_concepts)
                 shapes = by_sample(self._pairs, self._shapes.of_pairs, concepts)
@@ -71,7 +71,7 @@ class MMESHEstimator(AbstractEstimator):
                     self._shapes.scene_like,
                     quantities,
                     shapes,
-                    self._problem.whole.n,
+                    self._quantities.neuron.n,
                     jnp.asarray(self._shapes.sample_size, jnp.int64),
                     jnp.asarray(members.count, jnp.int64),
                     self._problem.operators,

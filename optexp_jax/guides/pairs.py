@@ -17,11 +17,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 from jaxtyping import Array, Bool, Int32, Int64, Shaped
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import device_neuron, device_table
 from optexp_jax.neuron import NeuronCounts
+from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.quantities import Quantities
 from optexp_jax.shapes import round_up_in_eighths
 from optexp_jax.tracing import note_trace
@@ -58,6 +60,7 @@ class TablePairs:
         np.add.at(self.size, self.entry_pair, table.patches.size[self.entry_patch])
         self.n_padded = round_up_in_eighths(len(pairs), 64)
         self._n_entries = len(patch)
+        self._n_patches = len(table.patches)
 
     def __len__(self) -> int:
         return len(self.concept)
@@ -75,6 +78,14 @@ class TablePairs:
             return Pairs(
                 self.pad(self.concept, n_concepts), self.pad(self.sample), n_concepts, n_samples
             )
+
+    @cached_property
+    def patches_of_pairs(self) -> scipy.sparse.csr_matrix:
+        """Which patches hold the locations of each pair, padding included."""
+        ones = np.ones(len(self.entry_pair), np.int64)
+        return scipy.sparse.csr_matrix(
+            (ones, (self.entry_pair, self.entry_patch)), (self.n_padded, self._n_patches)
+        )
 
     @cached_property
     def device_entry_pair(self) -> Int64[Array, " padded_entries"]:
@@ -102,8 +113,15 @@ def table_pairs(table: ConceptTable) -> TablePairs:
     return _tables[table]
 
 
-def pair_quantities(table: ConceptTable, neuron: NeuronCounts) -> Quantities:
-    """Exact quantities of each concept in each sample it occurs in, `[pair]`."""
+def pair_quantities(
+    table: ConceptTable, neuron: NeuronCounts, on_host: bool | None = None
+) -> Quantities:
+    """Exact quantities of each concept in each sample it occurs in, `[pair]`.
+
+    Two kernels that give the same integers: a sparse product on the host, a scatter on the device.
+    """
+    if prefers_host_kernels() if on_host is None else on_host:
+        return _sum_pairs_on_host(table, neuron)
     pairs, device, counts = table_pairs(table), device_table(table), device_neuron(table, neuron)
     with jax.enable_x64(True):
         return _sum_pairs(
@@ -114,6 +132,16 @@ def pair_quantities(table: ConceptTable, neuron: NeuronCounts) -> Quantities:
             pairs.device_entry_pair,
             pairs.n_padded,
         )
+
+
+def _sum_pairs_on_host(table: ConceptTable, neuron: NeuronCounts) -> Quantities:
+    inside = neuron.patch_inside(table)
+    unique = table.signatures.lengths[table.patches.signature] == 1
+    counts = np.stack([inside, table.patches.size - inside], 1)
+    split = np.concatenate([counts * unique[:, None], counts * ~unique[:, None]], 1)
+    iu, eu, ic, ec = (table_pairs(table).patches_of_pairs @ split).T
+    with jax.enable_x64(True):
+        return Quantities(*(jnp.asarray(part) for part in (iu, ic, eu, ec)))
 
 
 @partial(jax.jit, static_argnums=5)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64
 from optexp_jax.bounds.chains import row_bits
 from optexp_jax.bounds.label import LabelBounds, join
 from optexp_jax.guides.base import AbstractEstimator, AbstractGuide, Members
-from optexp_jax.guides.members import MemberQuantities
+from optexp_jax.guides.members import MemberQuantities, MemberRows
 from optexp_jax.guides.pairs import Pairs, Tree, table_pairs
 from optexp_jax.guides.totals import Best, estimate_children, estimate_rows, upper_ratio
 from optexp_jax.operators import Operator
@@ -40,23 +40,18 @@ class QuantityEstimator(AbstractEstimator):
     def __init__(self, problem: Problem, exact_updates: bool):
         self._problem = problem
         self._exact_updates = exact_updates
-        pairs = table_pairs(problem.table)
-        self._pairs = pairs.device
+        self._pairs = table_pairs(problem.table).device
         self._quantities = MemberQuantities(problem)
         self._before: tuple[Members, LabelBounds] | None = None
-        self._on_grid = pairs.fill_the_grid
 
     def estimate(self, members: Members) -> Float64[np.ndarray, "rows operators concepts"]:
+        neuron, operators = self._quantities.neuron, self._problem.operators
         with jax.enable_x64(True):
             known = self._known(members)
-            if self._on_grid:
+            if self._quantities.grid is not None:
                 return np.asarray(
                     _estimate_on_grid(
-                        self._problem.concepts,
-                        known,
-                        members.apart,
-                        self._problem.whole,
-                        self._problem.operators,
+                        self._quantities.grid, known, members.apart, neuron, operators
                     )
                 )
             return np.asarray(
@@ -65,18 +60,18 @@ class QuantityEstimator(AbstractEstimator):
                     self._quantities.concepts,
                     known,
                     members.apart,
-                    self._problem.whole,
+                    neuron,
                     np.int64(members.count),
-                    self._problem.operators,
+                    operators,
                 )
             )
 
-    def _known(self, members: Members) -> Quantities | LabelBounds:
+    def _known(self, members: Members) -> MemberRows | LabelBounds:
         """What is known of each member: all, or without exact updates what its parent tells."""
         if self._exact_updates:
             return self._quantities.exact(members)
         if self._before is None:
-            bounds = LabelBounds.exact(self._quantities.exact(members))
+            bounds = LabelBounds.exact(self._quantities.exact(members).of_members())
         else:
             parents, parent_bounds = self._before
             bounds = _extend(
@@ -86,7 +81,7 @@ class QuantityEstimator(AbstractEstimator):
                 members.parents,
                 members.last_concepts,
                 members.last_operators,
-                self._problem.whole,
+                self._quantities.neuron,
                 self._problem.operators,
             )
         self._before = members, bounds
@@ -97,7 +92,7 @@ class QuantityEstimator(AbstractEstimator):
 def _extend(
     bounds: LabelBounds,
     apart: Bool[Array, "rows concepts"],
-    right: Quantities,
+    right: MemberRows,
     parents: Int32[Array, " rows"],
     concepts: Int32[Array, " rows"],
     operators: Int32[Array, " rows"],
@@ -107,21 +102,36 @@ def _extend(
     """Bounds of members from those of the members that they extend."""
     note_trace("extend_bounds")
     left = jax.tree.map(lambda part: part[parents], bounds)
-    return join(left, right, row_bits(operator_set, operators), apart[parents, concepts], neuron)
+    bits = row_bits(operator_set, operators)
+    return join(left, right.of_members(), bits, apart[parents, concepts], neuron)
 
 
 class _Row(eqx.Module):
     """A member: what is known of it, and the concepts that it is disjoint from."""
 
-    bounds: LabelBounds
+    known: Quantities | LabelBounds
     apart: Bool[Array, "*rows concepts"]
+
+    @classmethod
+    def all(cls, members: MemberRows | LabelBounds, apart: Bool[Array, "rows concepts"]) -> "_Row":
+        """One row for each member."""
+        known = members.of_members() if isinstance(members, MemberRows) else members
+        return cls(known, apart)
+
+    @property
+    def bounds(self) -> LabelBounds:
+        # Made of exact quantities in each row, not before: then the compiler sees that both ends
+        # of its intervals are the same.
+        if isinstance(self.known, Quantities):
+            return LabelBounds.exact(self.known)
+        return self.known
 
 
 @partial(jax.jit, static_argnums=6)
 def _estimate(
     pairs: Pairs,
     concepts: Quantities,
-    members: Quantities | LabelBounds,
+    members: MemberRows | LabelBounds,
     apart: Bool[Array, "rows concepts"],
     neuron: NeuronQuantities,
     count: Int64[Array, ""],
@@ -144,13 +154,13 @@ def _estimate(
         return estimate_children(pairs, _best(member.bounds), joined, size)
 
     shape = len(operators), pairs.n_concepts
-    return estimate_rows(_Row(_as_bounds(members), apart), count, shape, of_member)
+    return estimate_rows(_Row.all(members, apart), count, shape, of_member)
 
 
 @partial(jax.jit, static_argnums=4)
 def _estimate_on_grid(
     concepts: Quantities,
-    members: Quantities | LabelBounds,
+    members: MemberRows | LabelBounds,
     apart: Bool[Array, "rows concepts"],
     neuron: NeuronQuantities,
     operators: tuple[Operator, ...],
@@ -168,11 +178,7 @@ def _estimate_on_grid(
             estimates.append(upper_ratio(inside, neuron.n.sum() + outside))
         return jnp.stack(estimates)
 
-    return jax.vmap(of_member)(_Row(_as_bounds(members), apart))
-
-
-def _as_bounds(members: Quantities | LabelBounds) -> LabelBounds:
-    return LabelBounds.exact(members) if isinstance(members, Quantities) else members
+    return jax.vmap(of_member)(_Row.all(members, apart))
 
 
 def _as_labels(tree: Tree) -> Tree:
