@@ -7,6 +7,7 @@ after round, and told as the median of the rounds' ratios.
 import argparse
 import dataclasses
 import json
+import math
 import os
 import platform
 import statistics
@@ -148,7 +149,7 @@ def report(
         "title": title,
         "settings": dict(settings),
         "environment": dataclasses.asdict(Environment.here()),
-        "figures": [{**dataclasses.asdict(figure), "met": figure.met} for figure in figures],
+        "figures": [_as_json(figure) for figure in figures],
         "rows": [dict(row) for row in rows],
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
@@ -156,5 +157,13 @@ def report(
     return 1 if any(figure.met is False for figure in figures) else 0
 
 
+def _as_json(figure: Figure) -> dict[str, Any]:
+    """A figure; JSON has no infinity, so what never ended has no value."""
+    value = figure.value if math.isfinite(figure.value) else None
+    return {**dataclasses.asdict(figure), "value": value, "met": figure.met}
+
+
 def _number(value: float) -> str:
+    if not math.isfinite(value):
+        return "never"
     return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"

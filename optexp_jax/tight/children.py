@@ -235,8 +235,9 @@ class TightChildren:
                 jnp.asarray(self.ranking.rank),
                 jnp.float64(v),
                 jnp.float64(upper * self._problem.neuron.size - place.decided(v)),
+                jnp.int32(self._length - len(place.steps) - 1),
                 forms=self._forms,
-                left=self._length - len(place.steps) - 1,
+                longest=self._length - 1,
             )
             parts = (bounds.union, bounds.intersection, bounds.difference)
             w = np.stack([np.asarray(part) for part in parts])

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64, Int32
 
 from optexp_jax.tight.grams import Gram
-from optexp_jax.tight.largest import largest
+from optexp_jax.tight.largest import largest, sum_of_largest
 from optexp_jax.tight.pairs import NEVER, Forms, Weights, others
 from optexp_jax.tracing import note_trace
 
@@ -32,65 +32,82 @@ class OuterBounds(eqx.Module):
     difference: Float64[Array, " concepts"]
 
 
-@partial(jax.jit, static_argnames=("forms", "left"))
+@partial(jax.jit, static_argnames=("forms", "longest"))
 def outer_bounds(
     gram: Gram,
     allowed: Bool[Array, " concepts"],
     rank: Int32[Array, " concepts"],
     v: Float64[Array, ""],
     best: Float64[Array, ""],
+    left: Int32[Array, ""],
     *,
     forms: Forms,
-    left: int,
+    longest: int,
 ) -> OuterBounds:
     """Bounds for outermost steps with at most `left` concepts inside of them.
 
     `best` bounds W of everything that can be made of `left` concepts in this region. In a run of
-    ORs the outermost concept has the highest rank.
+    ORs the outermost concept has the highest rank. One program serves every `left <= longest`.
     """
     note_trace("outer_bounds")
     weights = Weights.of(gram, v)
     i, e = weights.i, weights.e
     n = len(allowed)
     other = others(allowed)
-    overlaps = largest(jnp.where(other, e, 0.0), min(left, n))
+    overlaps = largest(jnp.where(other, e, 0.0), min(longest, n))
     # top_e[k][x]: the sum of the k largest overlaps of x, outside the neuron, with other concepts.
-    top_e = [jnp.zeros(n), *jnp.cumsum(overlaps, axis=1).T]
-    top_e += [top_e[-1]] * (left + 1 - len(top_e))
+    top_e = jnp.concatenate([jnp.zeros((1, n)), jnp.cumsum(overlaps, axis=1).T])
     top_i = jnp.where(other, i, 0.0).max(1)
 
-    def completion(inside: Array, outside: Array, ordered: bool) -> Float64[Array, " n"]:
+    def largest_overlaps(k: Int32[Array, ""]) -> Float64[Array, "1 n"]:
+        return top_e[jnp.minimum(k, len(top_e) - 1)][None, :]
+
+    def completion(
+        inside: Float64[Array, "n n"], outside: Float64[Array, "n n"], ordered: bool
+    ) -> Float64[Array, " n"]:
         """The highest bound over classes (p, r), for `inside[c, x]` and `outside[c, x]` in R'."""
-        bounds: list[Array] = []
-        for sources in range(1, left + 1):
+
+        def of_class(sources: Int32[Array, ""], bound: Float64[Array, " n"]) -> Array:
             filters = left - sources
-            if filters and not (forms.intersection or forms.difference):
-                continue
-            if sources > 1 and not forms.union:
-                continue
-            e_left = jnp.maximum(outside - top_e[filters][None, :], 0.0)
-            shared = top_e[sources - 1][None, :] / 2
-            share = inside - v * jnp.maximum(e_left / sources, e_left - shared)
-            if filters and forms.intersection:
+            e_left = jnp.maximum(outside - largest_overlaps(filters), 0.0)
+            shared = largest_overlaps(sources - 1) / 2
+            share = inside - v * jnp.maximum(e_left / sources.astype(jnp.float64), e_left - shared)
+            if forms.intersection:
                 # An AND can take all extras away, and leaves what x shares with another concept.
-                share = jnp.maximum(share, jnp.minimum(inside, top_i[None, :]))
-            usable = other & (rank[None, :] < rank[:, None]) if ordered and not filters else other
+                kept = jnp.maximum(share, jnp.minimum(inside, top_i[None, :]))
+                share = jnp.where(filters > 0, kept, share)
+            usable = other
+            if ordered:
+                usable &= (rank[None, :] < rank[:, None]) | (filters > 0)
             share = jnp.where(usable, jnp.maximum(share, 0.0), 0.0)
-            bounds.append(largest(share, min(sources, n)).sum(1))
-        return jnp.stack(bounds).max(0)
+            possible = (filters == 0) | (forms.intersection or forms.difference)
+            possible &= (sources == 1) | forms.union
+            return jnp.maximum(bound, jnp.where(possible, sum_of_largest(share, sources), NEVER))
+
+        one = jnp.ones((), left.dtype)
+        return jax.lax.fori_loop(one, left + 1, of_class, jnp.full(n, NEVER))
 
     own_i, own_e, own = weights.own_i, weights.own_e, weights.own
-    outside_c = completion(own_i[None, :] - i, own_e[None, :] - e, ordered=False)
-    paid = jnp.minimum(top_e[left], own_e)
+    outside_i, outside_e = own_i[None, :] - i, own_e[None, :] - e
+    paid = jnp.minimum(largest_overlaps(left)[0], own_e)
+
+    def filters() -> tuple[Float64[Array, " n"], Float64[Array, " n"]]:
+        return completion(i, e, ordered=False), completion(outside_i, outside_e, ordered=False)
+
+    # Where no two concepts meet, filters change nothing (`effective_steps`).
+    meeting = (((i + e) > 0) & other).any()
+    within_c, outside_c = jax.lax.cond(
+        meeting, filters, lambda: (jnp.full(n, NEVER), jnp.full(n, NEVER))
+    )
     return OuterBounds(
         union=_where(
             forms.union & allowed,
             jnp.minimum(
-                own + completion(own_i[None, :] - i, own_e[None, :] - e, ordered=True),
+                own + completion(outside_i, outside_e, ordered=True),
                 best + own_i - v * (own_e - paid),
             ),
         ),
-        intersection=_where(forms.intersection & allowed, completion(i, e, ordered=False)),
+        intersection=_where(forms.intersection & allowed, within_c),
         difference=_where(forms.difference & allowed, jnp.minimum(outside_c, best + v * paid)),
     )
 
