@@ -82,7 +82,7 @@ def processor_seconds(pids: Sequence[int]) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = benchmark_parser(__doc__ or "", "workers")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--units", type=int, default=24)
+    parser.add_argument("--units", type=int, default=48)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--regions", type=int, default=950_000, help="size of the table")
     arguments = parser.parse_args(argv)
