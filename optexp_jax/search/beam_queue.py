@@ -56,16 +56,13 @@ class BeamQueue:
 
         Returns how many were visited. `make` is called for those that may enter only.
         """
-        start, ious = 0, scores.iou
-        while True:
-            stop = max(self.reach(estimates), start)
-            # Nothing changes until a candidate enters, so skip to the next one that may.
-            for row in (start + np.flatnonzero(ious[start:stop] >= self.floor)).tolist():
-                if self._offer(scores[row], length, row, make):
-                    start = row + 1
-                    break
-            else:
-                return stop
+        ious, stop = scores.iou, self.reach(estimates)
+        for row in np.flatnonzero(ious[:stop] >= self.floor).tolist():
+            if row >= stop:
+                break
+            if ious[row] >= self.floor and self._offer(scores[row], length, row, make):
+                stop = max(self.reach(estimates), row + 1)
+        return stop
 
     def _offer(
         self, score: Score, length: int, row: int, make: Callable[[int, Score], Member]
