@@ -2,18 +2,24 @@
 
 import functools
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+import optexp_jax as ox
 from optexp_jax.activations import ActivationStore
 from optexp_jax.concepts import ConceptTable
 from optexp_jax.datasets import DatasetSpec
 from optexp_jax.datasets.build import build_table
+from optexp_jax.problem import Problem
 from optexp_jax.runs import BitmapUnits
 from optexp_jax.runs.layers import StoredLayer
+from optexp_jax.search.driver import AbstractSpace
 
 NAMES = ("sky", "sea", "boat", "sand", "bird", "rock", "tree")
 SHAPE = (10, 6, 6)  # samples, rows, columns
@@ -90,7 +96,16 @@ def start_explaining(layer: StoredLayer, run: Path, *options: str) -> subprocess
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},  # for SlowBounds
     )
+
+
+class SlowBounds(ox.Bounds):
+    """Bounds with which a unit takes long enough to be interrupted."""
+
+    def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
+        time.sleep(0.1)
+        return ox.TightBounds().open(problem, batch_size)
 
 
 def rows_without_times(text: str) -> list[dict[str, object]]:

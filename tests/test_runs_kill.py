@@ -146,20 +146,21 @@ def test_what_another_process_left_is_taken_over(tmp_path: Path):
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
-    layer = stored_layer(tmp_path, 90)
-    process = start_explaining(layer, tmp_path / "run", *OPTIONS)
+    layer = stored_layer(tmp_path, 40)
+    slow = ("--bounds", "run_cases:SlowBounds")
+    process = start_explaining(layer, tmp_path / "run", *OPTIONS, *slow)
     wait_for(process, lambda: finished(tmp_path / "run") >= 2)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate()
     assert process.returncode == 1
     done = finished(tmp_path / "run")
-    assert 2 <= done < 90
+    assert 2 <= done < 40
     assert Run(tmp_path / "run").counts.claimed == 0
     last = error.splitlines()[-1]
-    assert f"{done} of 90 units are stored" in last
+    assert f"{done} of 40 units are stored" in last
     assert last.endswith(f"optexp explain --run {tmp_path / 'run'}")
     assert cli.main(["explain", "--run", str(tmp_path / "run"), "-q"]) == 0
-    assert Run(tmp_path / "run").counts.done == 90
+    assert Run(tmp_path / "run").counts.done == 40
 
 
 def test_the_layer_is_opened_by_its_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
