@@ -85,11 +85,20 @@ def shapes_layer(folder: Path, n_units: int, n_scenes: int = 40) -> StoredLayer:
     return StoredLayer(str(folder / "table.zarr"), str(folder / "layer.zarr"), "quantile:0.05")
 
 
+# A process that was started in the background ignores Ctrl-C, and so do those that it starts.
+COMMAND_LINE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from optexp_jax.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def start_explaining(layer: StoredLayer, run: Path, *options: str) -> subprocess.Popen[str]:
     """`optexp explain` in a process of its own."""
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "optexp_jax.cli", "explain"),
+            *(sys.executable, "-c", COMMAND_LINE, "explain"),
             *("--table", layer.table, "--activations", layer.activations, "--range", layer.range),
             *("--run", str(run), *options),
         ],
