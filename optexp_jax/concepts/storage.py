@@ -68,7 +68,7 @@ class RankSink:
         if self._path is None:
             return table
         _write_parts(self._group, table)
-        _replace(_partial(self._path), self._path)
+        replace_folder(_partial(self._path), self._path)
         return read_table(self._path)
 
     def _flush(self) -> None:
@@ -101,7 +101,7 @@ def write_table(table: "ConceptTable", path: str | Path, overwrite: bool = False
             stop = min(start + chunk, shape[0])
             array[start:stop] = ranks.block(start, stop)
     _write_parts(group, table)
-    _replace(_partial(target), target)
+    replace_folder(_partial(target), target)
 
 
 def read_table(path: str | Path, verify: bool = False) -> "ConceptTable":
@@ -254,7 +254,7 @@ def _partial(path: Path) -> Path:
     return path.with_name(path.name + ".partial")
 
 
-def _replace(partial: Path, target: Path) -> None:
+def replace_folder(partial: Path, target: Path) -> None:
     """Put the finished folder in its place; what was there goes only once the new one is in."""
     if not target.exists():
         partial.rename(target)

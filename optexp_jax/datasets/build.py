@@ -10,14 +10,13 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from optexp_jax.concepts import ConceptTable, TableBuilder
-from optexp_jax.concepts.storage import check_free
+from optexp_jax.concepts.storage import check_free, replace_folder
 from optexp_jax.datasets.parts import PART_SAMPLES, Part, PartFileError, read_part, skipped_in
 from optexp_jax.datasets.protocol import BadSampleError, Dataset, describe
 from optexp_jax.datasets.provenance import (
@@ -69,7 +68,7 @@ def build_table(
         built = _merge(
             dataset, spec, jobs, _parts(dataset, spec, jobs, workers, skip_bad, progress)
         )
-        _publish(built, target)
+        replace_folder(built, target)
         shutil.rmtree(folder)
     return ConceptTable.load(target)
 
@@ -224,17 +223,6 @@ def _merge(
 
 def _first(skipped: list[SkippedSample]) -> str:
     return f"{skipped[0].name}: {skipped[0].reason}"
-
-
-def _publish(built: Path, target: Path) -> None:
-    """Put the store in its place; what was there goes only once the new one is in."""
-    if not target.exists():
-        built.rename(target)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f"{target.name}.old-", dir=target.parent))
-    target.rename(aside / target.name)
-    built.rename(target)
-    shutil.rmtree(aside)
 
 
 @contextmanager
