@@ -1,5 +1,8 @@
 """Padding to a few fixed sizes, so that XLA compiles a handful of programs and keeps them."""
 
+import numpy as np
+from jaxtyping import Shaped
+
 
 def round_up_to_power_of_two(size: int, smallest: int = 1) -> int:
     """The next power of two, at least `smallest`."""
@@ -18,3 +21,10 @@ def round_up_by_fours(size: int, smallest: int) -> int:
     while smallest < size:
         smallest *= 4
     return smallest
+
+
+def fill_up(array: Shaped[np.ndarray, "n ..."], size: int) -> Shaped[np.ndarray, "size ..."]:
+    """The array with zeros after it."""
+    filled = np.zeros((size, *array.shape[1:]), array.dtype)
+    filled[: len(array)] = array
+    return filled

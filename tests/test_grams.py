@@ -11,7 +11,9 @@ from tight_cases import DIRECTED, N, Setting, any_case, some_setting
 
 import optexp_jax as ox
 from optexp_jax.testing import Case
-from optexp_jax.tight.grams import Gram, LabelOverlaps, Overlaps, pair_index, prepare_grams, ranges
+from optexp_jax.tight.grams import Gram, HostGram, Overlaps, prepare_grams
+from optexp_jax.tight.labels import Labels, count_labels
+from optexp_jax.tight.pair_index import pair_index, ranges
 from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Forms, score_pairs
 from optexp_jax.tight.place import Step
 from support import examples
@@ -34,7 +36,7 @@ def plain_gram(case: Case, region: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (masks * inside) @ masks.T, (masks * outside) @ masks.T
 
 
-def assert_same(found: Gram | LabelOverlaps, expected: Sequence[np.ndarray]) -> None:
+def assert_same(found: Gram, expected: Sequence[np.ndarray]) -> None:
     for part, true in zip((found.inside, found.outside), expected, strict=True):
         assert np.asarray(part).dtype == np.int64
         np.testing.assert_array_equal(np.asarray(part), true)
@@ -73,22 +75,44 @@ def test_grams_of_regions(on_host: bool, seed: int):
         assert_same(overlaps.gram(region), plain_gram(case, region))
 
 
-@examples(20)
+@kernels
+@pytest.mark.parametrize("length", [1, 2, 3])
+@examples(10)
 @given(seed=seeds)
-def test_labels_of_regions(seed: int):
+def test_labels_of_regions(length: int, on_host: bool, seed: int):
     rng = np.random.default_rng(seed)
     case = any_case(rng)
-    overlaps, masks = Overlaps(case.table, case.neuron), members(case)
-    counts = case.neuron.inside, case.neuron.outside
     region = some_region(rng, case)
-    expected = tuple(masks @ (part * region) for part in counts)
-    rows = np.flatnonzero(region)
-    assert_same(overlaps.of_rows(rows), expected)
-    assert_same(overlaps.of_rows(rng.permutation(rows)), expected)
-    assert_same(overlaps.of_region(region), expected)
-    assert_same(overlaps.own, tuple(masks @ part for part in counts))
-    k = int(rng.integers(N))
-    assert_same(overlaps.of_concept(k), tuple((masks * masks[k]) @ part for part in counts))
+    inner = np.stack([rng.permutation(N)[:length] for _ in range(7)]).astype(np.int32)
+    forms = rng.integers(3, size=(7, length - 1)).astype(np.int32)
+    gram = HostGram.of(Overlaps(case.table, case.neuron).gram(region))
+    found = count_labels(case.table, case.neuron, Labels(inner, forms), region, gram, on_host)
+    masks = members(case).astype(bool)
+    held = masks[inner[:, 0]]
+    for step in range(1, length):
+        right, form = masks[inner[:, step]], forms[:, step - 1, None]
+        held = np.select(
+            [form == UNION, form == INTERSECTION], [held | right, held & right], held & ~right
+        )
+    for own, shared, counts in (
+        (found.inside, found.shared_inside, case.neuron.inside),
+        (found.outside, found.shared_outside, case.neuron.outside),
+    ):
+        assert own.dtype == shared.dtype == np.int64
+        np.testing.assert_array_equal(own, held @ (counts * region))
+        np.testing.assert_array_equal(shared, (held * counts * region) @ masks.T)
+
+
+def test_labels_of_a_table_without_concepts_anywhere():
+    table = ox.ConceptTable.from_masks(np.zeros((N, 1, 4), bool))
+    neuron = table.count(np.ones((1, 4), bool))
+    region = np.ones(1, bool)
+    gram = HostGram.of(Overlaps(table, neuron).everywhere)
+    labels = Labels(np.array([[0, 1]], np.int32), np.array([[UNION]], np.int32))
+    for on_host in (True, False):
+        found = count_labels(table, neuron, labels, region, gram, on_host)
+        assert not found.inside.any()
+        assert not found.shared_outside.any()
 
 
 @kernels
@@ -155,23 +179,49 @@ def test_children_are_exact(length: int, seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, SUBSETS[rng.integers(len(SUBSETS))])
     place, labels, masks = setting.place, setting.chains(length), setting.case.columns
-    for row in rng.permutation(len(labels))[:10].tolist():
-        inner, forms = labels.concepts[row].tolist(), labels.forms[row].tolist()
-        children = place.children(inner, forms)
-        held = labels.masks[row]
-        joined = np.stack([held | masks, held & masks, held & ~masks])
-        intersections, unions = plain_scores(setting, joined)
-        np.testing.assert_array_equal(children.intersections, intersections)
-        np.testing.assert_array_equal(children.unions, unions)
-        assert (children.label_inside, children.label_outside) == (labels.i[row], labels.e[row])
-        i, e = setting.counts
-        assert_same(children.shared, ((masks & held) @ i, (masks & held) @ e))
-        operators = [op in setting.operators for op in ox.DEFAULT_OPERATORS]
-        possible = np.outer(operators, place.allowed & ~np.isin(np.arange(N), inner))
-        possible &= ~needless(setting, joined, held, masks)
-        np.testing.assert_array_equal(
-            children.iou, np.where(possible, intersections / unions, -1.0)
-        )
+    some = rng.permutation(len(labels))[: rng.choice([1, 10, 200])]
+    operators = [op in setting.operators for op in ox.DEFAULT_OPERATORS]
+    given = Labels(labels.concepts[some].astype(np.int32), labels.forms[some].astype(np.int32))
+    rows = iter(some.tolist())
+    for children in place.children(given):
+        for k in range(len(children.labels)):
+            row = next(rows)
+            held = labels.masks[row]
+            joined = np.stack([held | masks, held & masks, held & ~masks])
+            intersections, unions = plain_scores(setting, joined)
+            inner = labels.concepts[row]
+            np.testing.assert_array_equal(children.labels.inner[k], inner)
+            possible = np.outer(operators, place.allowed & ~np.isin(np.arange(N), inner))
+            possible &= ~needless(setting, joined, held, masks)
+            np.testing.assert_array_equal(
+                children.iou[k], np.where(possible, intersections / unions, -1.0)
+            )
+            for form, x in zip(*np.nonzero(possible), strict=True):
+                score = place.child_score(children, k, int(form), int(x))
+                assert (score.intersection, score.union) == (
+                    intersections[form, x],
+                    unions[form, x],
+                )
+    assert next(rows, None) is None
+
+
+@examples(12)
+@given(seed=seeds)
+def test_the_highest_w_of_children(seed: int):
+    rng = np.random.default_rng(seed)
+    setting = some_setting(rng, ox.DEFAULT_OPERATORS)
+    pairs, triples = setting.chains(2), setting.chains(3)
+    row = int(rng.integers(len(pairs)))
+    label = Labels(pairs.concepts[[row]].astype(np.int32), pairs.forms[[row]].astype(np.int32))
+    (children,) = setting.place.children(label)
+    here = (triples.concepts[:, :2] == pairs.concepts[row]).all(1)
+    here &= triples.forms[:, 0] == pairs.forms[row, 0]
+    triples = triples.take(here)
+    needed = children.iou[0, triples.forms[:, 1], triples.concepts[:, 2]] >= 0
+    highest = triples.take(needed).w(setting.v).max(initial=-np.inf)
+    np.testing.assert_allclose(
+        setting.place.highest_w(children, setting.v), highest, rtol=1e-9, atol=1e-9
+    )
 
 
 def needless(

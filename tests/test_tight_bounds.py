@@ -27,9 +27,9 @@ from tight_cases import (
 import optexp_jax as ox
 from optexp_jax.operators import Operator
 from optexp_jax.tight.children import PAIR_CHUNK
-from optexp_jax.tight.grams import LabelOverlaps
+from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.largest import largest, sum_of_largest
-from optexp_jax.tight.last_steps import HostRegion, LastSteps
+from optexp_jax.tight.last_steps import Region, longer_labels
 from optexp_jax.tight.outer import outer_bounds
 from optexp_jax.tight.pairs import (
     DIFFERENCE,
@@ -316,29 +316,26 @@ def test_last_steps(operators: tuple[Operator, ...], seed: int):
     setting = some_setting(rng, operators)
     light = rng.random(N) < rng.choice([0.3, 1.0])
     pairs, chains = setting.chains(2), setting.chains(4)
-    inside, outside = gram(setting)
+    place, forms = setting.place, forms_of(operators)
     rows, _ = short(setting, light, np.inf)
-    region = HostRegion(
-        inside,
-        outside,
-        setting.place.allowed,
-        light,
-        np.asarray(rows.overlap),
-        np.asarray(rows.filtered),
-        setting.v,
-        forms_of(operators),
-    )
-    i, e = setting.counts
+    with jax.enable_x64(True):
+        allowed, v = jnp.asarray(place.allowed), jnp.float64(setting.v)
+        region = Region.of(place.gram, allowed, jnp.asarray(light), rows, v)
+    inside, outside = gram(setting)
     own = np.diagonal(inside) - setting.v * np.diagonal(outside)
-    for row in rng.permutation(len(pairs))[:8].tolist():
+    some = rng.permutation(len(pairs))[:8]
+    labels = Labels(pairs.concepts[some].astype(np.int32), pairs.forms[some].astype(np.int32))
+    longer = [longer_labels(region, part, -np.inf, forms) for part in place.children(labels)]
+    for row in some.tolist():
         inner, form, held = pairs.concepts[row], int(pairs.forms[row, 0]), pairs.masks[row]
-        shared = LabelOverlaps((setting.case.columns & held) @ i, (setting.case.columns & held) @ e)
-        counts = int(pairs.i[row]), int(pairs.e[row])
-        longer = LastSteps(region, inner.tolist(), form, *counts, shared).longer(-np.inf)
+        i, e = setting.counts
         bounds = np.full((3, N), -np.inf)
-        bounds[longer.form, longer.concept] = longer.upper
+        for part in longer:
+            mine = (part.labels.inner[:, :2] == inner).all(1) & (part.labels.forms[:, 0] == form)
+            bounds[part.labels.forms[mine, 1], part.labels.inner[mine, 2]] = part.upper[mine]
+        columns = setting.case.columns & held
         here = chains.take((chains.concepts[:, :2] == inner).all(1) & (chains.forms[:, 0] == form))
-        removed = shared.inside - setting.v * shared.outside
+        removed = columns @ i - setting.v * (columns @ e)
         x, y = here.concepts[:, 2], here.concepts[:, 3]
         middle, last = here.forms[:, 1], here.forms[:, 2]
         must = (
@@ -349,7 +346,9 @@ def test_last_steps(operators: tuple[Operator, ...], seed: int):
             & ((middle != UNION) | (last != UNION) | ((own - removed)[x] >= (own - removed)[y]))
         )
         here = here.take(must)
-        assert_bounded(here, bounds[here.forms[:, 1], here.concepts[:, 2]], setting, "LastSteps")
+        assert_bounded(
+            here, bounds[here.forms[:, 1], here.concepts[:, 2]], setting, "longer_labels"
+        )
 
 
 # Outer steps.

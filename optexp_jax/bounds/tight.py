@@ -32,4 +32,4 @@ class TightBounds(Bounds):
     def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
         if not set(problem.operators) <= set(DEFAULT_OPERATORS):
             return PaperBounds().open(problem, batch_size)
-        return TightSpace(problem, 16 if batch_size is None else batch_size, self.beam)
+        return TightSpace(problem, batch_size, self.beam)

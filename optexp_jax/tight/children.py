@@ -15,7 +15,8 @@ from optexp_jax.search.clock import Clock
 from optexp_jax.search.driver import Counters
 from optexp_jax.search.frontier import Queued, concatenate
 from optexp_jax.search.incumbent import Incumbent
-from optexp_jax.tight.last_steps import HostRegion, LastSteps
+from optexp_jax.tight.labels import Labels
+from optexp_jax.tight.last_steps import Region, longer_labels
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.outer import effective_steps, outer_bounds
 from optexp_jax.tight.pairs import (
@@ -26,7 +27,7 @@ from optexp_jax.tight.pairs import (
     pair_bounds,
     triple_bounds,
 )
-from optexp_jax.tight.place import ChildScores, Place
+from optexp_jax.tight.place import FEW_LABELS, Children, Place
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.two_steps import (
     Limits,
@@ -57,6 +58,10 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.form)
 
+    @property
+    def labels(self) -> Labels:
+        return Labels.pairs(self.form, self.a, self.b)
+
     def lower_to(self, upper: Float64[np.ndarray, " pairs"]) -> None:
         """Take other bounds where they are lower."""
         self.upper = np.minimum(self.upper, upper)
@@ -82,7 +87,7 @@ class TightChildren:
         # W is a sum of a dozen terms of at most the number of locations each, in float64 or,
         # on some devices, in an emulation that keeps a few bits less.
         self._slack = 2.0**-41 * problem.table.n_locations
-        self._regions: WeakKeyDictionary[Place, HostRegion] = WeakKeyDictionary()
+        self._regions: WeakKeyDictionary[Place, Region] = WeakKeyDictionary()
 
     def inside(self, place: Place, upper: float, incumbent: Incumbent) -> Queued[TightNodes] | None:
         """What may beat the incumbent with three and more concepts inside the outer steps."""
@@ -98,36 +103,14 @@ class TightChildren:
             parts.append(self._outer_nodes(place, upper, incumbent))
         return concatenate(parts)
 
-    def longer(
-        self,
-        place: Place,
-        inner: list[int],
-        forms: list[int],
-        children: ChildScores,
-        incumbent: Incumbent,
-    ) -> Queued[TightNodes]:
+    def longer(self, place: Place, children: Children, incumbent: Incumbent) -> Queued[TightNodes]:
         """Labels of three concepts that one more OR or AND NOT may take past the incumbent."""
         v, need = self._goal(place, incumbent)
         region = self._region(place, v)
-        with self._clock.phase("exact"):
-            longer = LastSteps(
-                region,
-                inner,
-                forms[0],
-                children.label_inside,
-                children.label_outside,
-                children.shared,
-            ).longer(need)
+        with self._clock.phase("device"):
+            longer = longer_labels(region, children, need, self._forms)
         self._counters.estimated += children.iou.size
-        n = len(longer.concept)
-        nodes = TightNodes.labels(
-            self._length,
-            list(place.steps),
-            [*(np.full(n, k, np.int32) for k in inner), longer.concept],
-            [*(np.full(n, k, np.int32) for k in forms), longer.form],
-            1,
-            v,
-        )
+        nodes = TightNodes.around(longer.labels, self._length, place.steps, 1, v)
         return self._queue(nodes, place.decided(v) + longer.upper)
 
     def _pair_bounds(self, place: Place, v: float) -> Float64[np.ndarray, "forms n n"]:
@@ -180,12 +163,14 @@ class TightChildren:
         pairs.lower_to(self._triple_bounds(place, v, pairs))
         best = two
         with self._clock.phase("exact"):
-            for tried, row in enumerate(np.argsort(-pairs.upper).tolist()):
-                if pairs.upper[row] <= best or tried == MOST_TRIED or self._clock.expired:
-                    return max(best, float(pairs.upper[row]))
-                inner = [int(pairs.a[row]), int(pairs.b[row])]
-                children = place.children(inner, [int(pairs.form[row])])
-                best = max(best, place.highest_w(children, v))
+            order = np.argsort(-pairs.upper)
+            for start in range(0, len(order), FEW_LABELS):
+                highest = float(pairs.upper[order[start]])
+                if highest <= best or start >= MOST_TRIED or self._clock.expired:
+                    return max(best, highest)
+                rows = order[start : start + FEW_LABELS]
+                for children in place.children(pairs.labels.take(rows)):
+                    best = max(best, place.highest_w(children, v))
         return best
 
     def _triple_bounds(self, place: Place, v: float, pairs: Pairs) -> Float64[np.ndarray, " pairs"]:
@@ -217,9 +202,7 @@ class TightChildren:
     def _queue_pairs(
         self, place: Place, pairs: Pairs, further: int, v: float
     ) -> Queued[TightNodes]:
-        nodes = TightNodes.labels(
-            self._length, list(place.steps), [pairs.a, pairs.b], [pairs.form], further, v
-        )
+        nodes = TightNodes.around(pairs.labels, self._length, place.steps, further, v)
         return self._queue(nodes, place.decided(v) + pairs.upper)
 
     def _outer_nodes(self, place: Place, upper: float, incumbent: Incumbent) -> Queued[TightNodes]:
@@ -248,7 +231,7 @@ class TightChildren:
             w[UNION, self.ranking.light(place.allowed)] = -np.inf
         form, concept = (part.astype(np.int32) for part in np.nonzero(w >= need))
         self._counters.estimated += w.size
-        nodes = TightNodes.outer(self._length, list(place.steps), form, concept, v)
+        nodes = TightNodes.outer(self._length, place.steps, form, concept, v)
         return self._queue(nodes, place.decided(v) + w[form, concept])
 
     def _in_order(self, place: Place) -> Bool[np.ndarray, "forms concepts"]:
@@ -265,21 +248,16 @@ class TightChildren:
                 kept[INTERSECTION] = False
         return kept
 
-    def _region(self, place: Place, v: float) -> HostRegion:
-        """A place on the host at some v."""
+    def _region(self, place: Place, v: float) -> Region:
+        """A place at some v."""
         known = self._regions.get(place)
-        if known is None or known.v != v:
+        if known is None or float(known.v) != v:
             rows, _ = self._short_formulas(place, v)
-            known = self._regions[place] = HostRegion(
-                np.asarray(place.gram.inside),
-                np.asarray(place.gram.outside),
-                place.allowed,
-                self.ranking.light(place.allowed),
-                np.asarray(rows.overlap),
-                np.asarray(rows.filtered),
-                v,
-                self._forms,
-            )
+            light = self.ranking.light(place.allowed)
+            with jax.enable_x64(True):
+                known = self._regions[place] = Region.of(
+                    place.gram, jnp.asarray(place.allowed), jnp.asarray(light), rows, jnp.float64(v)
+                )
         return known
 
     def _short_formulas(self, place: Place, v: float) -> tuple[Rows, Limits]:

@@ -1,4 +1,4 @@
-"""Exact overlaps over a region: of all pairs of concepts, and of one label with every concept.
+"""Gram matrices: exact overlaps of all pairs of concepts over a region.
 
 A region is a set of signatures. Two kernels give the same integers: one touches only the signatures
 of the region, on the host; one streams over all entries with the others weighted 0, on the device.
@@ -13,13 +13,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
-from jaxtyping import Array, Bool, Float64, Int32, Int64, Num
+from jaxtyping import Array, Bool, Int32, Int64, Num
 
-from optexp_jax.concepts.signatures import Signatures
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.platform import prefers_host_kernels
+from optexp_jax.tight.pair_index import pair_index
 from optexp_jax.tracing import note_trace
 
 
@@ -31,89 +30,15 @@ class Gram(eqx.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelOverlaps:
-    """What a label shares with every concept, inside the neuron and outside."""
+class HostGram:
+    """Gram matrices on the host."""
 
-    inside: Int64[np.ndarray, "*rows concepts"]
-    outside: Int64[np.ndarray, "*rows concepts"]
+    inside: Int64[np.ndarray, "concepts concepts"]
+    outside: Int64[np.ndarray, "concepts concepts"]
 
-    def __add__(self, other: "LabelOverlaps") -> "LabelOverlaps":
-        return LabelOverlaps(self.inside + other.inside, self.outside + other.outside)
-
-    def __sub__(self, other: "LabelOverlaps") -> "LabelOverlaps":
-        return LabelOverlaps(self.inside - other.inside, self.outside - other.outside)
-
-
-class PairIndex:
-    """All pairs a <= b of concepts that share a signature, signature by signature."""
-
-    def __init__(self, signatures: Signatures):
-        self.n_concepts = signatures.n_concepts
-        self.total: Int64[Array, "concepts concepts"] | None = None
-        lengths = signatures.lengths
-        counts = lengths * (lengths + 1) // 2
-        self.indptr = np.concatenate([[0], np.cumsum(counts)])
-        cell = np.empty(self.indptr[-1], np.int32)
-        for length in np.unique(lengths[lengths > 0]):
-            rows = np.flatnonzero(lengths == length)
-            concepts = signatures.indices[signatures.indptr[rows][:, None] + np.arange(length)]
-            first, second = np.triu_indices(length)
-            cells = concepts[:, first].astype(np.int64) * self.n_concepts + concepts[:, second]
-            cell[self.indptr[rows][:, None] + np.arange(len(first))] = cells
-        self.cell: Int32[np.ndarray, " pairs"] = cell
-        self.owner: Int32[np.ndarray, " pairs"] = np.repeat(
-            np.arange(len(signatures), dtype=np.int32), counts
-        )
-
-    @cached_property
-    def on_device(self) -> tuple[Int32[Array, " pairs"], Int32[Array, " pairs"]]:
-        return jnp.asarray(self.cell), jnp.asarray(self.owner)
-
-    @cached_property
-    def _cells(self) -> Int32[np.ndarray, " cells"]:
-        """The cells that any signature has a pair in."""
-        return np.unique(self.cell)
-
-    @cached_property
-    def _matrix(self) -> scipy.sparse.csr_matrix:
-        """Which signatures have a pair in each of those cells."""
-        rows = np.searchsorted(self._cells, self.cell)
-        ones = np.ones(len(self.cell))
-        shape = len(self._cells), len(self.indptr) - 1
-        return scipy.sparse.csr_matrix((ones, (rows, self.owner)), shape)
-
-    def sum_many_on_host(
-        self, weights: Int64[np.ndarray, "units signatures"]
-    ) -> Float64[np.ndarray, "units n n"]:
-        """Weights of signatures summed by pair, upper triangle only: one sparse product.
-
-        The weights are integers below 2**53 in sum, so adding them as float64 is exact.
-        """
-        sums = np.zeros((len(weights), self.n_concepts**2))
-        sums[:, self._cells] = (self._matrix @ np.ascontiguousarray(weights.T, np.float64)).T
-        return sums.reshape(-1, self.n_concepts, self.n_concepts)
-
-    def sum_on_host(self, weights: Int64[np.ndarray, " signatures"]) -> Float64[np.ndarray, "n n"]:
-        """The same of one unit; of few signatures without a look at the others."""
-        rows = np.flatnonzero(weights)
-        if len(rows) * 4 > len(weights):
-            return self.sum_many_on_host(weights[None])[0]
-        starts, counts = self.indptr[rows], np.diff(self.indptr)[rows]
-        at = ranges(starts, counts)
-        sums = np.bincount(
-            self.cell[at], np.repeat(weights[rows], counts), minlength=self.n_concepts**2
-        )
-        # Of nothing, numpy counts in integers.
-        return sums.astype(np.float64, copy=False).reshape(self.n_concepts, self.n_concepts)
-
-
-def ranges(
-    starts: Int64[np.ndarray, " rows"], counts: Int64[np.ndarray, " rows"]
-) -> Int64[np.ndarray, " entries"]:
-    """`starts[i], starts[i] + 1, ...`, counts[i] of them, one row after another."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - counts), counts)
+    @classmethod
+    def of(cls, gram: Gram) -> "HostGram":
+        return cls(np.asarray(gram.inside), np.asarray(gram.outside))
 
 
 @partial(jax.jit, static_argnames="n_concepts")
@@ -147,16 +72,6 @@ def _mirror(upper: Num[Array, "n n"]) -> Int64[Array, "n n"]:
     note_trace("mirror")
     exact = upper.astype(jnp.int64)
     return exact + jnp.triu(exact, 1).T
-
-
-_indices: weakref.WeakKeyDictionary[ConceptTable, PairIndex] = weakref.WeakKeyDictionary()
-
-
-def pair_index(table: ConceptTable) -> PairIndex:
-    """The pair index of a table; the same object for as long as the table lives."""
-    if table not in _indices:
-        _indices[table] = PairIndex(table.signatures)
-    return _indices[table]
 
 
 _prepared: weakref.WeakKeyDictionary[NeuronCounts, Int64[Array, "concepts concepts"]] = (
@@ -212,40 +127,6 @@ class Overlaps:
                 _difference(self.everywhere.inside, rest.inside),
                 _difference(self.everywhere.outside, rest.outside),
             )
-
-    def of_rows(self, rows: Int64[np.ndarray, " rows"]) -> LabelOverlaps:
-        """What a label, given by its signatures, shares with every concept."""
-        signatures = self._table.signatures
-        counts = signatures.lengths[rows]
-        concepts = signatures.indices[ranges(signatures.indptr[rows], counts)]
-
-        def by_concept(weights: Int64[np.ndarray, " rows"]) -> Int64[np.ndarray, " concepts"]:
-            sums = np.bincount(concepts, np.repeat(weights, counts), signatures.n_concepts)
-            return sums.astype(np.int64)  # exact: see PairIndex.sum_on_host
-
-        return LabelOverlaps(
-            by_concept(self._neuron.inside[rows]), by_concept(self._neuron.outside[rows])
-        )
-
-    def of_region(self, region: Bool[np.ndarray, " signatures"]) -> LabelOverlaps:
-        """What a region shares with every concept; from its complement where that is smaller."""
-        if region.sum() * 2 <= len(region):
-            return self.of_rows(np.flatnonzero(region))
-        return self.own - self.of_rows(np.flatnonzero(~region))
-
-    def of_concept(self, concept: int) -> LabelOverlaps:
-        """What a concept shares with every other."""
-        return LabelOverlaps(self._rows.inside[concept], self._rows.outside[concept])
-
-    @cached_property
-    def own(self) -> LabelOverlaps:
-        """The counts of every concept."""
-        return LabelOverlaps(self._rows.inside.diagonal(), self._rows.outside.diagonal())
-
-    @cached_property
-    def _rows(self) -> LabelOverlaps:
-        gram = self.everywhere
-        return LabelOverlaps(np.asarray(gram.inside), np.asarray(gram.outside))
 
     def _gram(
         self,

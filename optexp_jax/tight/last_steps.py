@@ -1,171 +1,241 @@
 """The same formulas as in `two_steps`, once the pair's overlaps with every concept are exact.
 
 For a label P with `I(P ∩ z)` and `E(P ∩ z)` known, what is left unknown of `(P∘x)∘y` is how x and y
-overlap within P or outside of it. First every x is bounded with the best y of all (vectors), then
-the few x that survive with each y (rows of the Gram matrices). This is work on a few thousand
-numbers, so it stays on the host.
+overlap within P or outside of it. First every x is bounded with the best y of all
+(`any_last_step`), then the few x that survive with each y (`last_steps_after`).
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float64, Int32, Int64
+from jaxtyping import Array, Bool, Float64, Int32
 
-from optexp_jax.tight.grams import LabelOverlaps
-from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Forms
+from optexp_jax.shapes import fill_up
+from optexp_jax.tight.grams import Gram
+from optexp_jax.tight.label_children import not_in
+from optexp_jax.tight.labels import LabelCounts, Labels
+from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, NEVER, UNION, Forms
+from optexp_jax.tight.place import LABELS_AT_ONCE, Children
+from optexp_jax.tight.two_steps import Rows
+from optexp_jax.tracing import note_trace
 
 
-@dataclass(frozen=True, eq=False)
-class HostRegion:
-    """A region's counts and rows on the host, at one v."""
+class Region(eqx.Module):
+    """A place's counts, and what follows from them at one v."""
 
-    inside: Int64[np.ndarray, "concepts concepts"]
-    outside: Int64[np.ndarray, "concepts concepts"]
-    allowed: Bool[np.ndarray, " concepts"]
-    light: Bool[np.ndarray, " concepts"]
-    overlap: Float64[np.ndarray, " concepts"]
-    filtered: Float64[np.ndarray, " concepts"]
-    """`Rows` of the region."""
-    v: float
-    forms: Forms
+    gram: Gram
+    own: Float64[Array, " concepts"]
+    """W of each concept."""
+    allowed: Bool[Array, " concepts"]
+    light: Bool[Array, " concepts"]
+    rows: Rows
+    v: Float64[Array, ""]
 
-    @cached_property
-    def own(self) -> Float64[np.ndarray, " concepts"]:
-        """W of each concept."""
-        return self.inside.diagonal() - self.v * self.outside.diagonal()
+    @classmethod
+    def of(
+        cls,
+        gram: Gram,
+        allowed: Bool[Array, " concepts"],
+        light: Bool[Array, " concepts"],
+        rows: Rows,
+        v: Float64[Array, ""],
+    ) -> "Region":
+        inside, outside = jnp.diagonal(gram.inside), jnp.diagonal(gram.outside)
+        own = inside.astype(jnp.float64) - v * outside.astype(jnp.float64)
+        return cls(gram, own, allowed, light, rows, v)
 
 
 @dataclass(frozen=True, eq=False)
 class Longer:
     """Labels one concept longer, with bounds on W of all that one more step makes of them."""
 
-    form: Int32[np.ndarray, " labels"]
-    concept: Int32[np.ndarray, " labels"]
+    labels: Labels
     upper: Float64[np.ndarray, " labels"]
 
 
-class LastSteps:
-    """Bounds for one label P: a pair of concepts inside a region."""
+def longer_labels(region: Region, children: Children, need: float, forms: Forms) -> Longer:
+    """Labels `P∘x` that one more OR or AND NOT may take to `need`."""
+    labels, counts = children.labels, children.counts
+    form = fill_up(labels.forms[:, 0], len(children.inner))
+    with jax.enable_x64(True):
+        best = np.asarray(any_last_step(region, counts, children.inner, form, forms=forms))
+    best = best[: len(labels)]
+    found: list[Longer] = []
+    for step in (UNION, INTERSECTION, DIFFERENCE):
+        rows, x = (part.astype(np.int32) for part in np.nonzero(best[:, step] >= need))
+        upper = best[rows, step, x]
+        for start in range(0, len(rows), LABELS_AT_ONCE):
+            chunk = slice(start, start + LABELS_AT_ONCE)
+            some = fill_up(rows[chunk], LABELS_AT_ONCE)
+            known = jax.tree.map(lambda part: part[some], (counts, children.inner, form))  # noqa: B023
+            with jax.enable_x64(True):
+                after = last_steps_after(
+                    region, *known, fill_up(x[chunk], LABELS_AT_ONCE), step=step, forms=forms
+                )
+            upper[chunk] = np.minimum(upper[chunk], np.asarray(after)[: len(upper[chunk])])
+        kept = upper >= need
+        longer = labels.take(rows[kept]).joined(np.full(kept.sum(), step, np.int32), x[kept])
+        found.append(Longer(longer, upper[kept]))
+    labels = Labels.concatenate([part.labels for part in found])
+    return Longer(labels, np.concatenate([part.upper for part in found]))
 
-    def __init__(
-        self,
-        region: HostRegion,
-        inner: list[int],
-        form: int,
-        label_inside: int,
-        label_outside: int,
-        shared: LabelOverlaps,
-    ):
-        self._region = region
-        self._form = form
-        v = region.v
-        self._free = region.allowed.copy()
-        self._free[inner] = False
-        self._light = self._free & region.light
-        self._light_union = self._light & (
-            form != UNION or bool(region.light[inner].all())
-        )  # In a run of ORs nothing is heavy.
-        self._w = label_inside - v * label_outside
-        self._i, self._e = shared.inside, shared.outside
-        self._paid = v * self._e
-        self._gain = self._paid - self._i  # −W(P ∩ z)
-        self._outside = region.own + self._gain  # W(z \ P)
 
-    def longer(self, need: float) -> Longer:
-        """Labels `P∘x` that one more OR or AND NOT may take to `need`."""
-        found: list[Longer] = []
-        for form, first, exact in (
-            (UNION, self._any_after_or(), self._after_or),
-            (INTERSECTION, self._any_after_and(), self._after_and),
-            (DIFFERENCE, self._any_after_not(), self._after_not),
-        ):
-            x = np.flatnonzero(first >= need).astype(np.int32)
-            upper = np.minimum(first[x], exact(x)) if len(x) else first[x]
-            kept = upper >= need
-            found.append(Longer(np.full(kept.sum(), form, np.int32), x[kept], upper[kept]))
-        return Longer(
-            *(
-                np.concatenate([getattr(part, name) for part in found])
-                for name in ("form", "concept", "upper")
+class _Pairs(eqx.Module):
+    """Pairs P with their overlaps, in floating point."""
+
+    w: Float64[Array, "labels one"]
+    i: Float64[Array, "labels concepts"]
+    e: Float64[Array, "labels concepts"]
+    paid: Float64[Array, "labels concepts"]
+    gain: Float64[Array, "labels concepts"]
+    """−W(P ∩ z)."""
+    outside: Float64[Array, "labels concepts"]
+    """W(z \\ P)."""
+    free: Bool[Array, "labels concepts"]
+    light: Bool[Array, "labels concepts"]
+    in_run: Bool[Array, "labels concepts"]
+    """Concepts that may come to P in a run of ORs, in which nothing is heavy."""
+
+    @classmethod
+    def of(
+        cls,
+        region: Region,
+        labels: LabelCounts,
+        inner: Int32[Array, "labels two"],
+        form: Int32[Array, " labels"],
+    ) -> "_Pairs":
+        own_i, own_e, i, e = (
+            jnp.asarray(part, jnp.float64)
+            for part in (
+                labels.inside,
+                labels.outside,
+                labels.shared_inside,
+                labels.shared_outside,
             )
         )
-
-    # Every x, with the best y of all.
-
-    def _any_after_not(self) -> Float64[np.ndarray, " concepts"]:
-        region, best = self._region, self._never()
-        if region.forms.difference:
-            # What y removes of x's share is not counted twice: at most I(P ∩ x) is.
-            most = np.minimum(self._gain, _most(self._gain, self._free)) + self._i
-            last = np.minimum(_most(self._paid, self._free), most)
-            if region.forms.union:
-                added = _most(self._outside, self._light) + self._i
-                unpaid = _most(region.own + self._paid, self._light)
-                last = np.maximum(last, np.minimum(unpaid, added))
-            best = self._w + self._gain + last
-        return np.where(self._free, best, -np.inf)
-
-    def _any_after_or(self) -> Float64[np.ndarray, " concepts"]:
-        region, best = self._region, self._never()
-        if region.forms.union:
-            last = _most(self._outside, self._light_union)
-            unions = self._w + self._outside + region.overlap + last
-            best = np.where(self._light_union, unions, -np.inf)
-            if region.forms.difference:
-                apart = np.minimum(self._outside + region.overlap, region.filtered + self._paid)
-                best = np.maximum(best, self._w + _most(self._gain, self._free) + apart)
-        return np.where(self._free, best, -np.inf)
-
-    def _any_after_and(self) -> Float64[np.ndarray, " concepts"]:
-        region = self._region
-        if not (region.forms.intersection and region.forms.union) or self._form == DIFFERENCE:
-            return self._never()
-        last = _most(region.own + self._paid, self._light)
-        best = np.minimum(last - self._gain, _most(region.own, self._light) + self._i)
-        return np.where(self._free, best, -np.inf)
-
-    # Some x, with each y: [x, y].
-
-    def _after_not(self, x: Int32[np.ndarray, " rows"]) -> Float64[np.ndarray, " rows"]:
-        """`(P AND NOT x) AND NOT y`, where y does not remove more than x, and `… OR y`."""
-        region = self._region
-        common = np.minimum(np.minimum(self._i[x][:, None], self._i), region.inside[x])
-        y = self._others(x)
-        last = np.where(y & (self._gain <= self._gain[x][:, None]), self._gain + common, -np.inf)
-        if region.forms.union:
-            last = np.maximum(last, np.where(y & self._light, self._outside + common, -np.inf))
-        return self._w + self._gain[x] + last.max(1)
-
-    def _after_or(self, x: Int32[np.ndarray, " rows"]) -> Float64[np.ndarray, " rows"]:
-        """`(P OR x) OR y`, where y does not add more than x, and `… AND NOT y`."""
-        region, v = self._region, self._region.v
-        shared = v * region.outside[x]
-        y = self._others(x)
-        in_run = y & self._light_union & self._light_union[x][:, None]
-        in_run &= self._outside <= self._outside[x][:, None]
-        best = np.where(in_run, self._outside[x][:, None] + self._outside + shared, -np.inf)
-        if region.forms.difference:
-            without = region.own[x][:, None] - (region.inside[x] - shared)
-            apart = np.minimum(self._outside[x][:, None] + shared, without + self._paid[x][:, None])
-            best = np.maximum(best, np.where(y, self._gain + apart, -np.inf))
-        return self._w + best.max(1)
-
-    def _after_and(self, x: Int32[np.ndarray, " rows"]) -> Float64[np.ndarray, " rows"]:
-        """`(P AND x) OR y`."""
-        region = self._region
-        common = np.minimum(np.minimum(self._e[x][:, None], self._e), region.outside[x])
-        last = np.where(self._others(x) & self._light, region.own + region.v * common, -np.inf).max(
-            1
+        paid = region.v * e
+        gain = paid - i
+        free = region.allowed[None, :] & not_in(inner, len(region.allowed))
+        light = free & region.light[None, :]
+        lets_in = (form != UNION) | region.light[inner].all(1)
+        return cls(
+            w=(own_i - region.v * own_e)[:, None],
+            i=i,
+            e=e,
+            paid=paid,
+            gain=gain,
+            outside=region.own[None, :] + gain,
+            free=free,
+            light=light,
+            in_run=light & lets_in[:, None],
         )
-        return last - self._gain[x]
-
-    def _others(self, x: Int32[np.ndarray, " rows"]) -> Bool[np.ndarray, "rows concepts"]:
-        return self._free & (np.arange(len(self._free)) != x[:, None])
-
-    def _never(self) -> Float64[np.ndarray, " concepts"]:
-        return np.full(len(self._free), -np.inf)
 
 
-def _most(values: Float64[np.ndarray, " n"], among: Bool[np.ndarray, " n"]) -> float:
-    return float(np.where(among, values, -np.inf).max())
+@partial(jax.jit, static_argnames=("forms",))
+def any_last_step(
+    region: Region,
+    labels: LabelCounts,
+    inner: Int32[Array, "labels two"],
+    form: Int32[Array, " labels"],
+    *,
+    forms: Forms,
+) -> Float64[Array, "labels forms concepts"]:
+    """Upper bounds on W of `(P∘x)∘y` with the best y of all, by the form of x."""
+    note_trace("any_last_step")
+    p = _Pairs.of(region, labels, inner, form)
+    never = jnp.full_like(p.i, NEVER)
+    after_or, after_and, after_not = never, never, never
+    own, overlap, filtered = (
+        part[None, :] for part in (region.own, region.rows.overlap, region.rows.filtered)
+    )
+    last = _most(own + p.paid, p.light)  # W of y outside of a part of P
+    best_gain = _most(p.gain, p.free)
+    if forms.union:
+        unions = p.w + p.outside + overlap + _most(p.outside, p.in_run)
+        after_or = jnp.where(p.in_run, unions, NEVER)
+    if forms.union and forms.difference:
+        apart = jnp.minimum(p.outside + overlap, filtered + p.paid)
+        after_or = jnp.maximum(after_or, p.w + best_gain + apart)
+    if forms.union and forms.intersection:
+        kept = jnp.minimum(last - p.gain, _most(own, p.light) + p.i)
+        after_and = jnp.where((form == DIFFERENCE)[:, None], NEVER, kept)
+    if forms.difference:
+        # What y removes of x's share is not counted twice: at most I(P ∩ x) is.
+        removed = jnp.minimum(p.gain, best_gain) + p.i
+        final = jnp.minimum(_most(p.paid, p.free), removed)
+        if forms.union:
+            added = jnp.minimum(last, _most(p.outside, p.light) + p.i)
+            final = jnp.maximum(final, added)
+        after_not = p.w + p.gain + final
+    bounds = jnp.stack([after_or, after_and, after_not], axis=1)
+    return jnp.where(p.free[:, None], bounds, NEVER)
+
+
+@partial(jax.jit, static_argnames=("step", "forms"))
+def last_steps_after(
+    region: Region,
+    labels: LabelCounts,
+    inner: Int32[Array, "labels two"],
+    form: Int32[Array, " labels"],
+    x: Int32[Array, " labels"],
+    *,
+    step: int,
+    forms: Forms,
+) -> Float64[Array, " labels"]:
+    """Upper bounds on W of `(P∘x)∘y`, x given for each P and its form for all, over each y."""
+    note_trace("last_steps_after")
+    p = _Pairs.of(region, labels, inner, form)
+    y = p.free & not_in(x[:, None], len(region.allowed))
+    bound = {UNION: _after_or, INTERSECTION: _after_and, DIFFERENCE: _after_not}[step]
+    return bound(region, p, y, x, forms)
+
+
+def _after_not(
+    region: Region, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
+) -> Float64[Array, " labels"]:
+    """`(P AND NOT x) AND NOT y`, where y does not remove more than x, and `… OR y`."""
+    common = jnp.minimum(jnp.minimum(_at(p.i, x), p.i), region.gram.inside[x].astype(jnp.float64))
+    last = jnp.where(y & (p.gain <= _at(p.gain, x)), p.gain + common, NEVER)
+    if forms.union:
+        last = jnp.maximum(last, jnp.where(y & p.light, p.outside + common, NEVER))
+    return (p.w + _at(p.gain, x))[:, 0] + last.max(1)
+
+
+def _after_or(
+    region: Region, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
+) -> Float64[Array, " labels"]:
+    """`(P OR x) OR y`, where y does not add more than x, and `… AND NOT y`."""
+    shared = region.v * region.gram.outside[x].astype(jnp.float64)
+    outside = _at(p.outside, x)
+    in_run = y & p.in_run & _at(p.in_run, x) & (p.outside <= outside)
+    best = jnp.where(in_run, outside + p.outside + shared, NEVER)
+    if forms.difference:
+        without = region.own[x][:, None] - (region.gram.inside[x].astype(jnp.float64) - shared)
+        apart = jnp.minimum(outside + shared, without + _at(p.paid, x))
+        best = jnp.maximum(best, jnp.where(y, p.gain + apart, NEVER))
+    return p.w[:, 0] + best.max(1)
+
+
+def _after_and(
+    region: Region, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
+) -> Float64[Array, " labels"]:
+    """`(P AND x) OR y`."""
+    del forms
+    common = jnp.minimum(jnp.minimum(_at(p.e, x), p.e), region.gram.outside[x].astype(jnp.float64))
+    last = jnp.where(y & p.light, region.own[None, :] + region.v * common, NEVER).max(1)
+    return last - _at(p.gain, x)[:, 0]
+
+
+def _at(values: Array, x: Int32[Array, " labels"]) -> Array:
+    """The value of each label's x, as a column."""
+    return jnp.take_along_axis(values, x[:, None], axis=1)
+
+
+def _most(
+    values: Float64[Array, "#labels n"], among: Bool[Array, "labels n"]
+) -> Float64[Array, "labels one"]:
+    return jnp.where(among, values, NEVER).max(1, keepdims=True)

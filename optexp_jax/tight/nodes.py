@@ -1,9 +1,12 @@
 """Nodes of the tight search."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
+from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.place import Step
 
 NONE = -1
@@ -40,39 +43,40 @@ class TightNodes(eqx.Module):
         pairs = zip(self.forms[row].tolist(), self.concepts[row].tolist(), strict=True)
         return [Step(form, concept) for form, concept in pairs if concept != NONE]
 
-    def label(self, row: int) -> tuple[list[int], list[int]]:
-        """The concepts and forms of a node's label."""
-        concepts = [k for k in self.inner[row].tolist() if k != NONE]
-        return concepts, self.inner_forms[row, : max(len(concepts) - 1, 0)].tolist()
+    def labels(self, rows: Int64[np.ndarray, " rows"]) -> Labels:
+        """The labels of some nodes, which have to be of one length."""
+        length = int((self.inner[rows[0]] != NONE).sum())
+        steps = max(length - 1, 0)
+        return Labels(self.inner[rows, :length], self.inner_forms[rows, :steps])
+
+    def groups(self) -> list[Int64[np.ndarray, " rows"]]:
+        """The nodes in groups: labels of one length at one place; and each place by itself.
+
+        A group stands where the first of its nodes does.
+        """
+        kind = np.column_stack([self.forms, self.concepts, self.inner == NONE, self.further])
+        _, first, group = np.unique(kind, axis=0, return_index=True, return_inverse=True)
+        return [np.flatnonzero(group.reshape(-1) == group[row]) for row in np.sort(first)]
 
     @classmethod
-    def labels(
-        cls,
-        length: int,
-        steps: list[Step],
-        inner: list[Int32[np.ndarray, " nodes"]],
-        inner_forms: list[Int32[np.ndarray, " nodes"]],
-        further: int,
-        v: float,
+    def around(
+        cls, labels: Labels, length: int, steps: Sequence[Step], further: int, v: float
     ) -> "TightNodes":
-        """Nodes of labels inside the same outer steps, given by columns."""
-        n = len(inner[0])
+        """Nodes of labels inside the same outer steps."""
+        n = len(labels)
         forms, concepts = _outer(length, steps, n)
-        none = np.full(n, NONE, np.int32)
-        return cls(
-            forms,
-            concepts,
-            np.stack([*inner_forms, *[none] * (INNER - 1 - len(inner_forms))], axis=1),
-            np.stack([*inner, *[none] * (INNER - len(inner))], axis=1),
-            np.full(n, further, np.int32),
-            np.full(n, v),
-        )
+        inner = np.full((n, INNER), NONE, np.int32)
+        inner_forms = np.full((n, INNER - 1), NONE, np.int32)
+        inner[:, : labels.length] = labels.inner
+        inner_forms[:, : labels.length - 1] = labels.forms
+        further_steps = np.full(n, further, np.int32)
+        return cls(forms, concepts, inner_forms, inner, further_steps, np.full(n, v))
 
     @classmethod
     def outer(
         cls,
         length: int,
-        steps: list[Step],
+        steps: Sequence[Step],
         form: Int32[np.ndarray, " nodes"],
         concept: Int32[np.ndarray, " nodes"],
         v: float,
@@ -85,7 +89,7 @@ class TightNodes(eqx.Module):
         return cls(forms, concepts, none[:, 1:], none, np.zeros(n, np.int32), np.full(n, v))
 
 
-def _outer(length: int, steps: list[Step], n: int) -> tuple[np.ndarray, np.ndarray]:
+def _outer(length: int, steps: Sequence[Step], n: int) -> tuple[np.ndarray, np.ndarray]:
     forms, concepts = np.full((2, n, length), NONE, np.int32)
     for k, step in enumerate(steps):
         forms[:, k], concepts[:, k] = step.form, step.concept

@@ -13,6 +13,7 @@ Each is bounded twice: for all pairs at once from maxima over x of each concept'
 (`triple_bounds`). `X[a, b]` is W(a \\ b).
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import equinox as eqx
@@ -20,11 +21,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
+from optexp_jax.operators import AND, AND_NOT, OR, Operator
 from optexp_jax.tight.grams import Gram
 from optexp_jax.tracing import note_trace
 
 UNION, INTERSECTION, DIFFERENCE = 0, 1, 2
 """The forms of a pair: a OR b, a AND b, a AND NOT b."""
+
+OPERATORS = (OR, AND, AND_NOT)
+"""The operator of each form."""
 
 NEVER = -jnp.inf
 
@@ -35,6 +40,10 @@ class Forms(eqx.Module):
     union: bool = eqx.field(static=True)
     intersection: bool = eqx.field(static=True)
     difference: bool = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, operators: Sequence[Operator]) -> "Forms":
+        return cls(*(operator in operators for operator in OPERATORS))
 
 
 class Weights(eqx.Module):

@@ -1,22 +1,27 @@
 """Places: where the inner part of a chain does its work, once the outer steps are fixed."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64, Int32, Int64
 
 from optexp_jax.formula import Formula
-from optexp_jax.operators import AND, AND_NOT, OR
 from optexp_jax.problem import Problem
 from optexp_jax.scores import Score
 from optexp_jax.search.incumbent import Candidate
-from optexp_jax.tight.grams import Gram, LabelOverlaps, Overlaps
-from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION
+from optexp_jax.shapes import fill_up
+from optexp_jax.tight.grams import Gram, HostGram, Overlaps
+from optexp_jax.tight.label_children import Surroundings, highest_w, score_children
+from optexp_jax.tight.labels import LabelCounts, Labels, count_labels
+from optexp_jax.tight.pairs import INTERSECTION, OPERATORS, UNION, Forms
 
-OPERATORS = {UNION: OR, INTERSECTION: AND, DIFFERENCE: AND_NOT}
+LABELS_AT_ONCE, FEW_LABELS = 128, 8
+"""Labels whose children are looked at in one call. With more the arrays no longer fit a cache."""
 REMEMBERED = 32
 """Places whose counts are kept for the pairs that are expanded next."""
 
@@ -30,16 +35,15 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class ChildScores:
-    """Exact counts of a label joined with every concept, by form; needless ones have IoU −1."""
+class Children:
+    """Some labels of a place joined with every concept."""
 
-    intersections: Int64[np.ndarray, "forms concepts"]
-    unions: Int64[np.ndarray, "forms concepts"]
-    iou: Float64[np.ndarray, "forms concepts"]
-    label_inside: int
-    label_outside: int
-    shared: LabelOverlaps
-    """What the label shares with every concept."""
+    labels: Labels
+    counts: LabelCounts
+    """Filled up with empty labels to one of a few sizes, as `inner` is."""
+    inner: Int32[np.ndarray, "padded length"]
+    iou: Float64[np.ndarray, "labels forms concepts"]
+    """In floating point, to be compared exactly; −1 where a child is not needed."""
 
 
 class Place:
@@ -49,6 +53,7 @@ class Place:
         self.steps = tuple(steps)
         self._problem = problem
         self._overlaps = overlaps
+        self._forms = Forms.of(problem.operators)
         table, neuron = problem.table, problem.neuron
         self.undecided: Bool[np.ndarray, " signatures"] = np.ones(len(table.signatures), bool)
         self.decided_inside = self.decided_outside = 0
@@ -74,9 +79,20 @@ class Place:
         return self.decided_inside - v * self.decided_outside
 
     @cached_property
-    def own(self) -> LabelOverlaps:
-        """Counts of every concept here."""
-        return self._overlaps.own if not self.steps else self._overlaps.of_region(self.undecided)
+    def counts(self) -> HostGram:
+        """The Gram matrices on the host."""
+        return HostGram.of(self.gram)
+
+    @cached_property
+    def _around(self) -> Surroundings:
+        with jax.enable_x64(True):
+            return Surroundings(
+                jnp.diagonal(self.gram.inside),
+                jnp.diagonal(self.gram.outside),
+                jnp.asarray(self.allowed),
+                jnp.asarray(self.decided_inside),
+                jnp.asarray(self._problem.neuron.size + self.decided_outside),
+            )
 
     def candidate(self, inner: Sequence[int], forms: Sequence[int], score: Score) -> Candidate:
         """The formula with inner concepts and forms inside the outer steps."""
@@ -95,77 +111,62 @@ class Place:
             self._problem.neuron.size + self.decided_outside + outside,
         )
 
+    def concept_score(self, concept: int) -> Score:
+        """The exact score of one concept."""
+        inside, outside = self.counts.inside, self.counts.outside
+        return self.score(int(inside[concept, concept]), int(outside[concept, concept]))
+
     def pair_score(self, form: int, a: int, b: int) -> Score:
         """The exact score of a pair, from the Gram matrices."""
 
-        def count(gram: Int64[np.ndarray, "n n"]) -> int:
-            common = int(gram[a, b])
-            if form == INTERSECTION:
-                return common
-            return int(gram[a, a]) - common + (int(gram[b, b]) if form == UNION else 0)
+        def count(pairs: Int64[np.ndarray, "n n"]) -> int:
+            return _joined(form, int(pairs[a, a]), int(pairs[b, b]), int(pairs[a, b]))
 
-        return self.score(count(np.asarray(self.gram.inside)), count(np.asarray(self.gram.outside)))
+        return self.score(count(self.counts.inside), count(self.counts.outside))
 
-    def children(self, inner: Sequence[int], forms: Sequence[int]) -> ChildScores:
-        """Exact scores of an inner label joined with every other concept."""
-        inside, outside, shared = self._label(inner, forms)
-        counts = {
-            UNION: LabelOverlaps(inside + self.own.inside, outside + self.own.outside) - shared,
-            INTERSECTION: shared,
-            DIFFERENCE: LabelOverlaps(inside - shared.inside, outside - shared.outside),
-        }
-        size = self._problem.neuron.size + self.decided_outside
-        intersections = np.stack([self.decided_inside + counts[k].inside for k in range(3)])
-        unions = np.stack([size + counts[k].outside for k in range(3)])
-        iou = intersections / unions
-        iou[:, ~self.allowed] = -1.0
-        iou[:, list(inner)] = -1.0
-        for form, operator in OPERATORS.items():
-            if operator not in self._problem.operators:
-                iou[form] = -1.0
-        # A child that is empty, or equal to one of its sides, exists with fewer concepts.
-        common = shared.inside + shared.outside
-        contains = common == self.own.inside + self.own.outside
-        contained = common == inside + outside
-        iou[UNION, contains | contained] = -1.0
-        iou[INTERSECTION, contains | contained | (common == 0)] = -1.0
-        iou[DIFFERENCE, contained | (common == 0)] = -1.0
-        return ChildScores(intersections, unions, iou, inside, outside, shared)
-
-    def highest_w(self, children: ChildScores, v: float) -> float:
-        """The highest W of a label's children, over what is undecided; −∞ if there is none."""
-        inside = children.intersections - self.decided_inside
-        outside = children.unions - self._problem.neuron.size - self.decided_outside
-        return float(np.where(children.iou >= 0, inside - v * outside, -np.inf).max())
-
-    def _label(self, inner: Sequence[int], forms: Sequence[int]) -> tuple[int, int, LabelOverlaps]:
-        """A label's own counts and its overlaps with every concept."""
-        neuron, signatures = self._problem.neuron, self._problem.table.signatures
-        if not self.steps and len(inner) == 2:
-            # Only what both concepts share has to be looked up; their rows are known.
-            a, b = inner
-            holders = signatures.holders
-            rows = holders.indices[holders.indptr[b] : holders.indptr[b + 1]]
-            both = rows[signatures.membership(a)[rows]]
-            shared = self._overlaps.of_rows(both)
-            first, second = self._overlaps.of_concept(a), self._overlaps.of_concept(b)
-            if forms[0] == UNION:
-                shared = first + second - shared
-            elif forms[0] == DIFFERENCE:
-                shared = first - shared
-            # A label shares with a what it has of a: for all three forms that and b's share
-            # give its own counts.
-            score = self.pair_score(forms[0], a, b)
-            return score.intersection, score.union - neuron.size, shared
-        held = signatures.membership(inner[0])
-        for form, concept in zip(forms, inner[1:], strict=True):
-            held = OPERATORS[form](held, signatures.membership(concept))
-        rows = np.flatnonzero(held & self.undecided)
-        return (
-            int(neuron.inside[rows].sum()),
-            int(neuron.outside[rows].sum()),
-            self._overlaps.of_rows(rows),
+    def child_score(self, children: Children, row: int, form: int, x: int) -> Score:
+        """The exact score of a label joined with a concept."""
+        counts, own = children.counts, self.counts
+        inside, outside, shared_inside, shared_outside = (
+            int(part)
+            for part in (
+                counts.inside[row],
+                counts.outside[row],
+                counts.shared_inside[row, x],
+                counts.shared_outside[row, x],
+            )
         )
+        return self.score(
+            _joined(form, inside, int(own.inside[x, x]), shared_inside),
+            _joined(form, outside, int(own.outside[x, x]), shared_outside),
+        )
+
+    def children(self, labels: Labels) -> Iterator[Children]:
+        """Exact scores of labels joined with every other concept, a chunk at a time."""
+        for start in range(0, len(labels), LABELS_AT_ONCE):
+            yield self._children(labels.take(slice(start, start + LABELS_AT_ONCE)))
+
+    def _children(self, labels: Labels) -> Children:
+        problem = self._problem
+        counts = count_labels(problem.table, problem.neuron, labels, self.undecided, self.counts)
+        size = LABELS_AT_ONCE if len(labels) > FEW_LABELS else FEW_LABELS
+        counts, inner = jax.tree.map(lambda part: fill_up(part, size), (counts, labels.inner))
+        with jax.enable_x64(True):
+            iou = score_children(self._around, counts, inner, forms=self._forms)
+            return Children(labels, counts, inner, np.asarray(iou)[: len(labels)])
+
+    def highest_w(self, children: Children, v: float) -> float:
+        """The highest W of the labels' children, over what is undecided; −∞ if there is none."""
+        with jax.enable_x64(True):
+            known = self._around, children.counts, children.inner
+            return float(highest_w(*known, v, forms=self._forms).max())
+
+
+def _joined(form: int, first: int, second: int, common: int) -> int:
+    """How many locations `first∘second` has."""
+    if form == INTERSECTION:
+        return common
+    return first - common + (second if form == UNION else 0)
 
 
 class Places:

@@ -7,9 +7,17 @@ from jaxtyping import Bool, Int32
 
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.problem import Problem
+from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Weights, third_share
-from optexp_jax.tight.place import OPERATORS, Place, Places, Step
+from optexp_jax.tight.pairs import (
+    DIFFERENCE,
+    INTERSECTION,
+    OPERATORS,
+    UNION,
+    Weights,
+    third_share,
+)
+from optexp_jax.tight.place import Place, Places, Step
 from optexp_jax.tight.ranking import Ranking
 
 
@@ -22,7 +30,7 @@ def searched_there(
 ) -> Bool[np.ndarray, "nodes formulas"]:
     """Chains with a node's outer steps, three or more concepts inside, in the order searched."""
     claimed = np.zeros((len(nodes), len(formulas)), bool)
-    used = [k for k in OPERATORS if OPERATORS[k] in problem.operators]
+    used = [k for k, operator in enumerate(OPERATORS) if operator in problem.operators]
     codes = {problem.operators.index(OPERATORS[k]): k for k in used}
     all_concepts, all_operators = np.asarray(formulas.concepts), np.asarray(formulas.operators)
     for row in range(len(nodes)):
@@ -35,7 +43,8 @@ def searched_there(
             if inner < 3 or outer[::-1] != [(step.form, step.concept) for step in steps]:
                 continue
             inside = concepts[:inner], forms[: inner - 1]
-            label, label_forms = nodes.label(row)
+            labels = nodes.labels(np.array([row]))
+            label, label_forms = labels.inner[0].tolist(), labels.forms[0].tolist()
             if not label:
                 claimed[row, column] = _in_order(steps[-1], *inside, ranking.rank)
             elif (inside[0][: len(label)], inside[1][: len(label) - 1]) == (label, label_forms):
@@ -84,12 +93,13 @@ def _comes_later(
         return False
     if forms[1:] == [INTERSECTION, DIFFERENCE] or (forms[2] == UNION and not light[run].all()):
         return False
-    shared = place.children([a, b], forms[:1]).shared
-    removed = shared.inside - v * shared.outside
+    (pair,) = place.children(Labels(np.array([[a, b]], np.int32), np.array([forms[:1]], np.int32)))
+    removed = pair.counts.shared_inside[0] - v * pair.counts.shared_outside[0]
     if n_label == 3 and forms[1:] == [DIFFERENCE, DIFFERENCE]:
         return bool(removed[x] <= removed[y])
     if n_label == 3 and forms[1:] == [UNION, UNION]:
-        outside = place.own.inside - v * place.own.outside - removed
+        own = place.counts.inside.diagonal() - v * place.counts.outside.diagonal()
+        outside = own - removed
         return bool(outside[x] >= outside[y])
     if n_label == 2 and forms == [DIFFERENCE] * 3:
         with jax.enable_x64(True):

@@ -1,32 +1,28 @@
 """The tight search: exact pairs at every place, and bounds on what is built around them."""
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64, Int32, Int64
 
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.problem import Problem
-from optexp_jax.scores import Score
 from optexp_jax.search.driver import AbstractSpace, Turn
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 from optexp_jax.tight.children import TightChildren
+from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.pairs import (
-    DIFFERENCE,
-    INTERSECTION,
-    UNION,
-    Forms,
-    PairScores,
-    score_pairs,
-)
-from optexp_jax.tight.place import OPERATORS, ChildScores, Place, Places
+from optexp_jax.tight.pairs import Forms, PairScores, score_pairs
+from optexp_jax.tight.place import Children, Place, Places
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.searched import searched_there
 
+FIRST_BATCH, MOST_AT_ONCE = 16, 256
+"""Nodes that are expanded at once: ever more, as a search that is not over soon takes long."""
 ROUNDING = 1 - 2.0**-48
 """IoUs in float64 that differ by less may be equal; they are compared in integers."""
 
@@ -36,14 +32,14 @@ class TightSpace(AbstractSpace[TightNodes]):
 
     family = "TightBounds"
 
-    def __init__(self, problem: Problem, batch_size: int, beam: int):
-        super().__init__(batch_size)
+    def __init__(self, problem: Problem, batch_size: int | None, beam: int):
+        super().__init__(FIRST_BATCH if batch_size is None else batch_size)
+        self._grows = batch_size is None
         self._problem = problem
         self._length = problem.depth
         self._beam = beam
         self._places = Places(problem)
-        used = set(problem.operators)
-        self._forms = Forms(*(OPERATORS[k] in used for k in (UNION, INTERSECTION, DIFFERENCE)))
+        self._forms = Forms.of(problem.operators)
         self._ranking: Ranking | None = None
 
     def shortest(self, nodes: TightNodes) -> Int64[np.ndarray, " nodes"]:
@@ -62,8 +58,8 @@ class TightSpace(AbstractSpace[TightNodes]):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
             found += self._exact_beam(place, scores, incumbent)
-            own = place.own
-            self._ranking = Ranking.by_worth(own.inside - incumbent.iou * own.outside)
+            inside, outside = place.counts.inside.diagonal(), place.counts.outside.diagonal()
+            self._ranking = Ranking.by_worth(inside - incumbent.iou * outside)
         return Turn(self._children.inside(place, 1.0, incumbent), found)
 
     @cached_property
@@ -74,43 +70,60 @@ class TightSpace(AbstractSpace[TightNodes]):
     def expand(self, batch: Queued[TightNodes], incumbent: Incumbent) -> Turn[TightNodes]:
         found: list[Candidate] = []
         queued: list[Queued[TightNodes]] = []
-        for row in range(len(batch)):
+        for rows in batch.nodes.groups():
+            part = take(batch, rows)
+            part = take(part, incumbent.may_improve(part.upper, self.shortest(part.nodes)))
+            if not len(part):
+                continue
             if self.clock.expired:  # a place takes long enough that the rest has to wait
-                queued.append(take(batch, slice(row, None)))
-                break
-            self.counters.expanded += 1
-            if batch.nodes.further[row]:
-                new, children = self._expand_label(batch.nodes, row, incumbent)
+                queued.append(part)
+                continue
+            self.counters.expanded += len(part)
+            place = self._places.at(part.nodes.steps(0))
+            if part.nodes.further[0]:
+                turn = self._expand_labels(place, part, incumbent)
             else:
-                new, children = self._expand_place(batch.nodes, row, batch.upper[row], incumbent)
-            queued += [] if children is None else [children]
-            found += new
+                turn = self._expand_place(place, float(part.upper[0]), incumbent)
+            queued += [] if turn.children is None else [turn.children]
+            found += turn.candidates
+        if self._grows:
+            self.batch_size = min(2 * self.batch_size, MOST_AT_ONCE)
         return Turn(concatenate(queued) if queued else None, found)
 
-    def _expand_place(
-        self, nodes: TightNodes, row: int, upper: float, incumbent: Incumbent
-    ) -> tuple[list[Candidate], Queued[TightNodes] | None]:
+    def _expand_place(self, place: Place, upper: float, incumbent: Incumbent) -> Turn[TightNodes]:
         """Score all singles and pairs at a place, and bound what is longer."""
-        place = self._places.at(nodes.steps(row))
         scores = self._score_pairs(place)
         with self.clock.phase("exact"):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
-        return found, self._children.inside(place, float(upper), incumbent)
+        return Turn(self._children.inside(place, upper, incumbent), found)
 
-    def _expand_label(
-        self, nodes: TightNodes, row: int, incumbent: Incumbent
-    ) -> tuple[list[Candidate], Queued[TightNodes] | None]:
-        """Score all children of a label, and bound those that may take one more AND NOT."""
-        place = self._places.at(nodes.steps(row))
-        inner, forms = nodes.label(row)
-        with self.clock.phase("exact"):
-            children = place.children(inner, forms)
-            found = self._best_children(place, inner, forms, children, incumbent)
-            self._offer(found, incumbent)
-        if nodes.further[row] == 1:
-            return found, None
-        return found, self._children.longer(place, inner, forms, children, incumbent)
+    def _expand_labels(
+        self, place: Place, part: Queued[TightNodes], incumbent: Incumbent
+    ) -> Turn[TightNodes]:
+        """Score all children of labels, and bound those that may take one more step."""
+        found: list[Candidate] = []
+        queued: list[Queued[TightNodes]] = []
+        further = int(part.nodes.further[0])
+        for children in self._scored(place, part.nodes.labels(np.arange(len(part)))):
+            with self.clock.phase("exact"):
+                best = self._best_children(place, children, incumbent)
+                self._offer(best, incumbent)
+            found += best
+            if further == 2:
+                queued.append(self._children.longer(place, children, incumbent))
+        return Turn(concatenate(queued) if queued else None, found)
+
+    def _scored(self, place: Place, labels: Labels) -> Iterator[Children]:
+        """Labels joined with every concept, a chunk at a time."""
+        chunks = place.children(labels)
+        while True:
+            with self.clock.phase("exact"):
+                children = next(chunks, None)
+            if children is None:
+                return
+            self.counters.visited += children.iou.size
+            yield children
 
     def _score_pairs(self, place: Place) -> PairScores:
         """IoUs of all formulas with one or two concepts at a place."""
@@ -164,9 +177,7 @@ class TightSpace(AbstractSpace[TightNodes]):
 
     def _pairs_from(self, place: Place, scores: PairScores, reached: float) -> list[Candidate]:
         found = [
-            place.candidate(
-                [k], [], place.score(int(place.own.inside[k]), int(place.own.outside[k]))
-            )
+            place.candidate([k], [], place.concept_score(k))
             for k in np.flatnonzero(np.asarray(scores.single) >= reached).tolist()
         ]
         rows = np.nonzero(np.asarray(scores.pairs) >= reached)
@@ -175,47 +186,40 @@ class TightSpace(AbstractSpace[TightNodes]):
         return found
 
     def _best_children(
-        self,
-        place: Place,
-        inner: list[int],
-        forms: list[int],
-        children: ChildScores,
-        incumbent: Incumbent,
+        self, place: Place, children: Children, incumbent: Incumbent
     ) -> list[Candidate]:
-        """Candidates among a label's children, ties included."""
-        self.counters.visited += children.iou.size
+        """Candidates among the children of labels, ties included."""
         reached = self._reached(float(children.iou.max()), incumbent)
-        rows = np.nonzero(children.iou >= reached)
-        return [
-            place.candidate(
-                [*inner, x],
-                [*forms, form],
-                Score(int(children.intersections[form, x]), int(children.unions[form, x])),
-            )
-            for form, x in zip(*(part.tolist() for part in rows), strict=True)
-        ]
+        found: list[Candidate] = []
+        for row, form, x in np.argwhere(children.iou >= reached).tolist():
+            inner, forms = children.labels.inner[row], children.labels.forms[row]
+            score = place.child_score(children, row, form, x)
+            found.append(place.candidate([*inner.tolist(), x], [*forms.tolist(), form], score))
+        return found
 
     def _exact_beam(
         self, place: Place, scores: PairScores, incumbent: Incumbent
     ) -> list[Candidate]:
         """A beam with exact children. Its incumbent, nearly always the best, makes bounds bite."""
         found: list[Candidate] = []
-        if self._length < 3:
+        if self._length < 3 or not self._beam:
             return found
         pairs = np.asarray(scores.pairs)
-        best = _highest(pairs, self._beam)
-        beam = [([a, b], [form]) for form, a, b in best if pairs[form, a, b] > 0]
+        beam = Labels.pairs(*_highest(pairs, self._beam))
         for _ in range(3, self._length + 1):
-            grown: list[tuple[float, list[int], list[int]]] = []
-            for inner, forms in beam:
-                children = place.children(inner, forms)
-                found += self._best_children(place, inner, forms, children, incumbent)
-                self._offer(found[-1:], incumbent)
-                for form, x in _highest(children.iou, self._beam):
-                    grown.append((float(children.iou[form, x]), [*inner, x], [*forms, form]))
-            grown.sort(key=lambda item: -item[0])
-            beam = [(inner, forms) for iou, inner, forms in grown[: self._beam] if iou > 0]
-        self._offer(found, incumbent)
+            grown: list[Labels] = []
+            iou: list[np.ndarray] = []
+            for children in self._scored(place, beam):
+                best = self._best_children(place, children, incumbent)
+                self._offer(best, incumbent)
+                found += best
+                row, form, x = _highest(children.iou, self._beam)
+                grown.append(children.labels.take(row).joined(form, x))
+                iou.append(children.iou[row, form, x])
+            if not grown:
+                break
+            order = np.argsort(-np.concatenate(iou), kind="stable")[: self._beam]
+            beam = Labels.concatenate(grown).take(order)
         return found
 
     def _offer(self, candidates: list[Candidate], incumbent: Incumbent) -> None:
@@ -223,9 +227,9 @@ class TightSpace(AbstractSpace[TightNodes]):
             incumbent.offer(candidate)
 
 
-def _highest(values: Float64[np.ndarray, "..."], k: int) -> list[tuple[int, ...]]:
-    """Indices of the k highest values."""
-    flat = values.reshape(-1)
-    k = min(k, len(flat))
-    best = np.argpartition(-flat, k - 1)[:k]
-    return [tuple(map(int, np.unravel_index(at, values.shape))) for at in best]
+def _highest(iou: Float64[np.ndarray, "..."], k: int) -> tuple[Int32[np.ndarray, " k"], ...]:
+    """Where the k highest IoUs stand, as far as they are positive."""
+    flat = iou.reshape(-1)
+    best = np.argpartition(-flat, min(k, len(flat)) - 1)[:k]
+    best = best[flat[best] > 0]
+    return tuple(part.astype(np.int32) for part in np.unravel_index(best, iou.shape))

@@ -1,0 +1,125 @@
+"""Which concepts share signatures: the sparse side of Gram matrices."""
+
+import weakref
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from jaxtyping import Array, Bool, Float64, Int32, Int64
+
+from optexp_jax.concepts.signatures import Signatures
+from optexp_jax.concepts.table import ConceptTable
+
+
+@dataclass(frozen=True, eq=False)
+class RowLists:
+    """Lists of signatures one after another: list k is `rows[indptr[k]:indptr[k + 1]]`."""
+
+    indptr: Int64[np.ndarray, " lists_plus_one"]
+    rows: Int32[np.ndarray, " entries"]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def within(self, region: Bool[np.ndarray, " signatures"]) -> "RowLists":
+        """What of each list lies in a region."""
+        kept = region[self.rows]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return RowLists(before[self.indptr], self.rows[kept])
+
+
+class PairIndex:
+    """All pairs a <= b of concepts that share a signature, signature by signature."""
+
+    def __init__(self, signatures: Signatures):
+        self.n_concepts = signatures.n_concepts
+        self.total: Int64[Array, "concepts concepts"] | None = None
+        lengths = signatures.lengths
+        counts = lengths * (lengths + 1) // 2
+        self.indptr = np.concatenate([[0], np.cumsum(counts)])
+        cell = np.empty(self.indptr[-1], np.int32)
+        for length in np.unique(lengths[lengths > 0]):
+            rows = np.flatnonzero(lengths == length)
+            concepts = signatures.indices[signatures.indptr[rows][:, None] + np.arange(length)]
+            first, second = np.triu_indices(length)
+            cells = concepts[:, first].astype(np.int64) * self.n_concepts + concepts[:, second]
+            cell[self.indptr[rows][:, None] + np.arange(len(first))] = cells
+        self.cell: Int32[np.ndarray, " pairs"] = cell
+        self.owner: Int32[np.ndarray, " pairs"] = np.repeat(
+            np.arange(len(signatures), dtype=np.int32), counts
+        )
+
+    def signatures_of(
+        self, a: Int32[np.ndarray, " pairs"], b: Int32[np.ndarray, " pairs"]
+    ) -> RowLists:
+        """The signatures that hold both concepts of each pair."""
+        if not len(self._cells):
+            return RowLists(np.zeros(len(a) + 1, np.int64), np.empty(0, np.int32))
+        cell = np.minimum(a, b).astype(np.int64) * self.n_concepts + np.maximum(a, b)
+        at = np.minimum(np.searchsorted(self._cells, cell), len(self._cells) - 1)
+        starts = self._matrix.indptr[at].astype(np.int64)
+        counts = np.where(self._cells[at] == cell, self._matrix.indptr[at + 1] - starts, 0)
+        rows = self._matrix.indices[ranges(starts, counts)].astype(np.int32, copy=False)
+        return RowLists(np.concatenate([[0], np.cumsum(counts)]), rows)
+
+    @cached_property
+    def on_device(self) -> tuple[Int32[Array, " pairs"], Int32[Array, " pairs"]]:
+        return jnp.asarray(self.cell), jnp.asarray(self.owner)
+
+    @cached_property
+    def _cells(self) -> Int32[np.ndarray, " cells"]:
+        """The cells that any signature has a pair in."""
+        return np.unique(self.cell)
+
+    @cached_property
+    def _matrix(self) -> scipy.sparse.csr_matrix:
+        """Which signatures have a pair in each of those cells."""
+        rows = np.searchsorted(self._cells, self.cell)
+        ones = np.ones(len(self.cell))
+        shape = len(self._cells), len(self.indptr) - 1
+        return scipy.sparse.csr_matrix((ones, (rows, self.owner)), shape)
+
+    def sum_many_on_host(
+        self, weights: Int64[np.ndarray, "units signatures"]
+    ) -> Float64[np.ndarray, "units n n"]:
+        """Weights of signatures summed by pair, upper triangle only: one sparse product.
+
+        The weights are integers below 2**53 in sum, so adding them as float64 is exact.
+        """
+        sums = np.zeros((len(weights), self.n_concepts**2))
+        sums[:, self._cells] = (self._matrix @ np.ascontiguousarray(weights.T, np.float64)).T
+        return sums.reshape(-1, self.n_concepts, self.n_concepts)
+
+    def sum_on_host(self, weights: Int64[np.ndarray, " signatures"]) -> Float64[np.ndarray, "n n"]:
+        """The same of one unit; of few signatures without a look at the others."""
+        rows = np.flatnonzero(weights)
+        if len(rows) * 4 > len(weights):
+            return self.sum_many_on_host(weights[None])[0]
+        starts, counts = self.indptr[rows], np.diff(self.indptr)[rows]
+        at = ranges(starts, counts)
+        sums = np.bincount(
+            self.cell[at], np.repeat(weights[rows], counts), minlength=self.n_concepts**2
+        )
+        # Of nothing, numpy counts in integers.
+        return sums.astype(np.float64, copy=False).reshape(self.n_concepts, self.n_concepts)
+
+
+def ranges(
+    starts: Int64[np.ndarray, " rows"], counts: Int64[np.ndarray, " rows"]
+) -> Int64[np.ndarray, " entries"]:
+    """`starts[i], starts[i] + 1, ...`, counts[i] of them, one row after another."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - (ends - counts), counts)
+
+
+_indices: weakref.WeakKeyDictionary[ConceptTable, PairIndex] = weakref.WeakKeyDictionary()
+
+
+def pair_index(table: ConceptTable) -> PairIndex:
+    """The pair index of a table; the same object for as long as the table lives."""
+    if table not in _indices:
+        _indices[table] = PairIndex(table.signatures)
+    return _indices[table]
