@@ -11,11 +11,12 @@ from tight_cases import DIRECTED, N, Setting, any_case, some_setting
 
 import optexp_jax as ox
 from optexp_jax.testing import Case
+from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.grams import Gram, HostGram, Overlaps, prepare_grams
 from optexp_jax.tight.labels import Labels, count_labels
 from optexp_jax.tight.pair_index import pair_index, ranges
-from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Forms, score_pairs
 from optexp_jax.tight.place import Step
+from optexp_jax.tight.place_scores import PlaceScores
 from support import examples
 
 kernels = pytest.mark.parametrize("on_host", [True, False], ids=["host", "device"])
@@ -241,18 +242,8 @@ def test_scores_of_pairs(seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, ox.DEFAULT_OPERATORS)
     place = setting.place
-    with jax.enable_x64(True):
-        found = score_pairs(
-            place.gram,
-            jax.numpy.asarray(place.allowed),
-            jax.numpy.int64(place.decided_inside),
-            jax.numpy.int64(place.decided_outside),
-            jax.numpy.int64(setting.case.neuron.size),
-            forms=Forms(True, True, True),
-        )
-        pairs, single = np.asarray(found.pairs), np.asarray(found.single)
-        highest = float(found.highest)
-    expected = np.full_like(pairs, -np.inf)
+    scores = PlaceScores.at(place, Forms(True, True, True))
+    expected = np.full((3, N, N), -np.inf)
     chains = setting.chains(2)
     intersections, unions = plain_scores(setting, chains.masks)
     for row in range(len(chains)):
@@ -262,13 +253,21 @@ def test_scores_of_pairs(seed: int):
         sides = setting.case.columns[[a, b]]
         if (form == DIFFERENCE or a < b) and not needless(setting, chains.masks[row], *sides):
             expected[form, a, b] = intersections[row] / unions[row]
-    np.testing.assert_array_equal(pairs, expected)
+    np.testing.assert_array_equal(scores.highest, expected.max(2).T)
+    for reached in (np.finfo(float).tiny, 0.25, 0.5, 1.0):
+        pairs = scores.pairs_from(reached)
+        found = np.full_like(expected, -np.inf)
+        found[pairs.form, pairs.a, pairs.b] = pairs.value
+        np.testing.assert_array_equal(found, np.where(expected >= reached, expected, -np.inf))
+    positive = np.sort(expected[expected > 0])[::-1]
+    for k in (1, 6, 1000):
+        np.testing.assert_array_equal(scores.highest_pairs(k).value, positive[:k])
     alone = np.full(N, -np.inf)
     ones = setting.chains(1)
     intersections, unions = plain_scores(setting, ones.masks)
     alone[ones.concepts[:, 0]] = intersections / unions
-    np.testing.assert_array_equal(single, alone)
-    assert highest == max(expected.max(), alone.max())
+    np.testing.assert_array_equal(scores.single, alone)
+    assert scores.best == max(expected.max(), alone.max())
 
 
 def test_a_place_decides_what_its_steps_say():

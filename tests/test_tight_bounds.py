@@ -26,25 +26,18 @@ from tight_cases import (
 
 import optexp_jax as ox
 from optexp_jax.operators import Operator
-from optexp_jax.tight.children import PAIR_CHUNK
+from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION
 from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.largest import largest, sum_of_largest
-from optexp_jax.tight.last_steps import Region, longer_labels
-from optexp_jax.tight.outer import outer_bounds
-from optexp_jax.tight.pairs import (
-    DIFFERENCE,
-    INTERSECTION,
-    UNION,
-    pair_bounds,
-    triple_bounds,
-)
-from optexp_jax.tight.two_steps import (
-    Limits,
-    Rows,
-    refined_two_steps,
-    short_formulas,
-    two_step_bounds,
-)
+from optexp_jax.tight.last_steps import longer_labels
+from optexp_jax.tight.outer import outer_bounds, outer_rows
+from optexp_jax.tight.pair_bounds import highest_pair_bounds, pair_bounds
+from optexp_jax.tight.region import Region
+from optexp_jax.tight.rows import rows_of
+from optexp_jax.tight.short_formulas import Limits, short_formulas
+from optexp_jax.tight.some_pairs import PAIR_CHUNK
+from optexp_jax.tight.triple_bounds import triple_bounds
+from optexp_jax.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
 from support import examples, thorough
 
 each_subset = pytest.mark.parametrize(
@@ -55,22 +48,24 @@ each_subset = pytest.mark.parametrize(
 # The bounds as the library computes them, and the plain quantities that settle the order.
 
 
-def of_pairs(setting: Setting, bound=pair_bounds) -> np.ndarray:
+def region_of(setting: Setting, light: np.ndarray | None = None) -> Region:
+    return setting.place.region(setting.v, np.ones(N, bool) if light is None else light)
+
+
+def of_pairs(setting: Setting) -> np.ndarray:
+    """`pair_bounds` of all pairs, `[form, a, b]`."""
+    region, forms = region_of(setting), forms_of(setting.operators)
     with jax.enable_x64(True):
-        found = bound(
-            setting.place.gram,
-            jnp.asarray(setting.place.allowed),
-            jnp.float64(setting.v),
-            forms=forms_of(setting.operators),
-        )
-        return np.asarray(found)
+        rows = rows_of(region)
+        found = np.asarray(pair_bounds(region, rows, jnp.arange(N, dtype=jnp.int32), forms=forms))
+        highest = np.asarray(highest_pair_bounds(region, rows, forms=forms))
+    np.testing.assert_allclose(highest, found.max(2), rtol=1e-12, atol=1e-12)
+    return found.transpose(1, 0, 2)
 
 
 def of_triples(setting: Setting, chains: Chains) -> np.ndarray:
     """`triple_bounds` of the first two concepts of each chain."""
-    with jax.enable_x64(True):
-        known = setting.place.gram, jnp.asarray(setting.place.allowed), jnp.float64(setting.v)
-    return of_chunk(partial(triple_bounds, *known), setting, chains)
+    return of_chunk(partial(triple_bounds, region_of(setting)), setting, chains)
 
 
 def of_chunk(bound: Callable[..., jax.Array], setting: Setting, chains: Chains) -> np.ndarray:
@@ -86,18 +81,18 @@ def of_chunk(bound: Callable[..., jax.Array], setting: Setting, chains: Chains) 
 
 
 def of_outer(setting: Setting, rank: np.ndarray, best: float, left: int) -> np.ndarray:
+    """`outer_bounds` of all steps, `[form, c]`."""
+    region, forms = region_of(setting), forms_of(setting.operators)
     with jax.enable_x64(True):
-        found = outer_bounds(
-            setting.place.gram,
-            jnp.asarray(setting.place.allowed),
+        known = (
+            region,
+            outer_rows(region, longest=4),
             jnp.asarray(rank.astype(np.int32)),
-            jnp.float64(setting.v),
             jnp.float64(best),
             jnp.int32(left),
-            forms=forms_of(setting.operators),
-            longest=4,
+            jnp.arange(N, dtype=jnp.int32),
         )
-        return np.stack([found.union, found.intersection, found.difference])
+        return np.asarray(outer_bounds(*known, forms=forms, steps=forms)).T
 
 
 def gram(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
@@ -203,13 +198,15 @@ def test_pair_bounds_do_bite():
 
 def test_pairs_without_a_third_concept():
     setting = Setting(DIRECTED["nested"], ox.DEFAULT_OPERATORS, (), 0.5)
-    allowed, forms = jnp.zeros(N, bool), forms_of(setting.operators)
+    nothing, forms = jnp.zeros(N, bool), forms_of(setting.operators)
+    every = jnp.arange(N, dtype=jnp.int32)
     with jax.enable_x64(True):
-        known = setting.place.gram, allowed, jnp.ones(N, bool), jnp.float64(0.5)
-        rows, limits = short_formulas(*known, forms=forms)
+        region = Region(setting.place.gram, nothing, jnp.ones(N, bool), jnp.float64(0.5))
+        rows, limits = rows_of(region), short_formulas(region, forms=forms)
+        more = step_rows(region, rows)
         for found in (
-            pair_bounds(setting.place.gram, allowed, jnp.float64(0.5), forms=forms),
-            two_step_bounds(*known, rows, limits, forms=forms),
+            pair_bounds(region, rows, every, forms=forms),
+            two_step_bounds(region, rows, more, limits, every, forms=forms),
         ):
             assert (np.asarray(found) == -np.inf).all()
 
@@ -242,16 +239,10 @@ def later(setting: Setting, chains: Chains, light: np.ndarray) -> np.ndarray:
     )
 
 
-def short(setting: Setting, light: np.ndarray, three: float) -> tuple[Rows, Limits]:
+def short(region: Region, setting: Setting, three: float) -> Limits:
     with jax.enable_x64(True):
-        rows, limits = short_formulas(
-            setting.place.gram,
-            jnp.asarray(setting.place.allowed),
-            jnp.asarray(light),
-            jnp.float64(setting.v),
-            forms=forms_of(setting.operators),
-        )
-        return rows, replace(limits, three=jnp.float64(three))
+        limits = short_formulas(region, forms=forms_of(setting.operators))
+        return replace(limits, three=jnp.float64(three))
 
 
 @each_subset
@@ -274,19 +265,18 @@ def check_two_steps(setting: Setting, light: np.ndarray) -> None:
     chains = setting.chains(4)
     must = chains.take(later(setting, chains, light))
     must = must.take(is_new(setting, must))
+    region, forms = region_of(setting, light), forms_of(setting.operators)
+    every = jnp.arange(N, dtype=jnp.int32)
     for three in (np.inf, most_w(setting, 3)):
+        limits = short(region, setting, three)
         with jax.enable_x64(True):
-            known = (
-                setting.place.gram,
-                jnp.asarray(setting.place.allowed),
-                jnp.asarray(light),
-                jnp.float64(setting.v),
-                *short(setting, light, three),
-            )
-            coarse = np.asarray(two_step_bounds(*known, forms=forms_of(setting.operators)))
-        assert_bounded(must, coarse[pair_of(must)], setting, "two_step_bounds")
+            rows = rows_of(region)
+            more = step_rows(region, rows)
+            coarse = np.asarray(two_step_bounds(region, rows, more, limits, every, forms=forms))
+        pair = pair_of(must)
+        assert_bounded(must, coarse.transpose(1, 0, 2)[pair], setting, "two_step_bounds")
         if len(must):
-            refined = of_chunk(partial(refined_two_steps, *known), setting, must)
+            refined = of_chunk(partial(refined_two_steps, region, rows, limits), setting, must)
             assert_bounded(must, refined, setting, "refined_two_steps")
 
 
@@ -295,7 +285,7 @@ def test_limits_of_short_formulas():
     for _ in range(30):
         setting = some_setting(rng, ox.DEFAULT_OPERATORS)
         light = rng.random(N) < 0.6
-        _, limits = short(setting, light, 0.0)
+        limits = short(region_of(setting, light), setting, 0.0)
         singles, pairs = setting.chains(1), setting.chains(2)
         some = light[singles.concepts[:, 0]]
         unions = light[pairs.concepts].all(1) & (pairs.forms[:, 0] == UNION)
@@ -317,15 +307,14 @@ def test_last_steps(operators: tuple[Operator, ...], seed: int):
     light = rng.random(N) < rng.choice([0.3, 1.0])
     pairs, chains = setting.chains(2), setting.chains(4)
     place, forms = setting.place, forms_of(operators)
-    rows, _ = short(setting, light, np.inf)
+    region = region_of(setting, light)
     with jax.enable_x64(True):
-        allowed, v = jnp.asarray(place.allowed), jnp.float64(setting.v)
-        region = Region.of(place.gram, allowed, jnp.asarray(light), rows, v)
+        rows = rows_of(region)
     inside, outside = gram(setting)
     own = np.diagonal(inside) - setting.v * np.diagonal(outside)
     some = rng.permutation(len(pairs))[:8]
     labels = Labels(pairs.concepts[some].astype(np.int32), pairs.forms[some].astype(np.int32))
-    longer = [longer_labels(region, part, -np.inf, forms) for part in place.children(labels)]
+    longer = [longer_labels(region, rows, part, -np.inf, forms) for part in place.children(labels)]
     for row in some.tolist():
         inner, form, held = pairs.concepts[row], int(pairs.forms[row, 0]), pairs.masks[row]
         i, e = setting.counts

@@ -13,8 +13,8 @@ from optexp_jax.operators import Operator
 from optexp_jax.oracle import enumerate_formulas
 from optexp_jax.problem import Problem
 from optexp_jax.testing import Case, random_case
-from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, UNION, Forms
-from optexp_jax.tight.place import OPERATORS, Place, Places, Step
+from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, OPERATORS, UNION, Forms
+from optexp_jax.tight.place import Place, Places, Step
 
 N = 6
 """Concepts of nearly all cases: every number of concepts is compiled anew."""

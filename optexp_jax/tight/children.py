@@ -1,75 +1,53 @@
 """Which longer formulas may beat the incumbent, at a place and around a label."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float64, Int32
+from jaxtyping import Bool, Float64, Int32
 
 from optexp_jax.problem import Problem
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.driver import Counters
 from optexp_jax.search.frontier import Queued, concatenate
 from optexp_jax.search.incumbent import Incumbent
-from optexp_jax.tight.labels import Labels
-from optexp_jax.tight.last_steps import Region, longer_labels
+from optexp_jax.shapes import fill_up
+from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, Forms
+from optexp_jax.tight.last_steps import longer_labels
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.outer import effective_steps, outer_bounds
-from optexp_jax.tight.pairs import (
-    DIFFERENCE,
-    INTERSECTION,
-    UNION,
-    Forms,
-    pair_bounds,
-    triple_bounds,
-)
+from optexp_jax.tight.outer import effective_steps, outer_bounds, outer_rows
+from optexp_jax.tight.pair_bounds import highest_pair_bounds, pair_bounds
 from optexp_jax.tight.place import FEW_LABELS, Children, Place
 from optexp_jax.tight.ranking import Ranking
+from optexp_jax.tight.region import ROWS_AT_ONCE, Region
+from optexp_jax.tight.rows import Rows, rows_of
+from optexp_jax.tight.short_formulas import short_formulas
+from optexp_jax.tight.some_pairs import SomePairs
+from optexp_jax.tight.triple_bounds import triple_bounds
 from optexp_jax.tight.two_steps import (
-    Limits,
-    Rows,
     refined_two_steps,
-    short_formulas,
+    step_rows,
     two_step_bounds,
 )
 
-PAIR_CHUNK = 128
-"""Pairs that are bounded again at once, with their overlaps with every concept.
-
-With more of them the arrays no longer fit a core's cache.
-"""
 MOST_TRIED = 64
 """Pairs that are looked at for the highest W of three concepts."""
 
 
-@dataclass(eq=False)
-class Pairs:
-    """Some pairs a∘b, with upper bounds on W of what is made of them."""
+@dataclass(frozen=True, eq=False)
+class View:
+    """A place at some v: what an inner part has to reach there, and what is known of its rows."""
 
-    form: Int32[np.ndarray, " pairs"]
-    a: Int32[np.ndarray, " pairs"]
-    b: Int32[np.ndarray, " pairs"]
-    upper: Float64[np.ndarray, " pairs"]
-
-    def __len__(self) -> int:
-        return len(self.form)
-
-    @property
-    def labels(self) -> Labels:
-        return Labels.pairs(self.form, self.a, self.b)
-
-    def lower_to(self, upper: Float64[np.ndarray, " pairs"]) -> None:
-        """Take other bounds where they are lower."""
-        self.upper = np.minimum(self.upper, upper)
-
-    def at_least(self, need: float) -> "Pairs":
-        """The pairs whose bound is not below."""
-        kept = self.upper >= need
-        return Pairs(self.form[kept], self.a[kept], self.b[kept], self.upper[kept])
+    place: Place
+    v: float
+    need: float
+    """The W that an inner part needs to tie with the incumbent."""
+    region: Region
+    rows: Rows
 
 
 class TightChildren:
@@ -87,152 +65,124 @@ class TightChildren:
         # W is a sum of a dozen terms of at most the number of locations each, in float64 or,
         # on some devices, in an emulation that keeps a few bits less.
         self._slack = 2.0**-41 * problem.table.n_locations
-        self._regions: WeakKeyDictionary[Place, Region] = WeakKeyDictionary()
+        self._views: WeakKeyDictionary[Place, View] = WeakKeyDictionary()
 
     def inside(self, place: Place, upper: float, incumbent: Incumbent) -> Queued[TightNodes] | None:
         """What may beat the incumbent with three and more concepts inside the outer steps."""
         left = self._length - len(place.steps)
         if left < 3:
             return None
-        v, need = self._goal(place, incumbent)
-        bounds = self._pair_bounds(place, v)
-        parts = [self._pair_nodes(place, bounds, v, need)]
-        if left == 4:
-            parts.append(self._two_step_nodes(place, bounds, v, need))
-        if left >= 4:
-            parts.append(self._outer_nodes(place, upper, incumbent))
+        with self._clock.phase("device"), jax.enable_x64(True):
+            view = self._view(place, incumbent)
+            highest = np.asarray(highest_pair_bounds(view.region, view.rows, forms=self._forms))
+            parts = [self._queue_pairs(view, self._pairs(view, highest, view.need), 1)]
+            self._counters.estimated += int(place.allowed.sum()) ** 2
+            if left == 4:
+                parts.append(self._two_step_nodes(view, highest))
+            if left >= 4:
+                parts.append(self._outer_nodes(view, upper))
         return concatenate(parts)
 
     def longer(self, place: Place, children: Children, incumbent: Incumbent) -> Queued[TightNodes]:
         """Labels of three concepts that one more OR or AND NOT may take past the incumbent."""
-        v, need = self._goal(place, incumbent)
-        region = self._region(place, v)
-        with self._clock.phase("device"):
-            longer = longer_labels(region, children, need, self._forms)
-        self._counters.estimated += children.iou.size
-        nodes = TightNodes.around(longer.labels, self._length, place.steps, 1, v)
-        return self._queue(nodes, place.decided(v) + longer.upper)
-
-    def _pair_bounds(self, place: Place, v: float) -> Float64[np.ndarray, "forms n n"]:
-        """Bounds of all pairs with one more concept."""
         with self._clock.phase("device"), jax.enable_x64(True):
-            allowed = jnp.asarray(place.allowed)
-            bounds = np.asarray(pair_bounds(place.gram, allowed, jnp.float64(v), forms=self._forms))
-        self._counters.estimated += int(place.allowed.sum()) ** 2
-        return bounds
+            view = self._view(place, incumbent)
+            longer = longer_labels(view.region, view.rows, children, view.need, self._forms)
+        self._counters.estimated += children.iou.size
+        nodes = TightNodes.around(longer.labels, self._length, place.steps, 1, view.v)
+        return self._queue(nodes, place.decided(view.v) + longer.upper)
 
-    def _pair_nodes(
-        self, place: Place, bounds: Float64[np.ndarray, "forms n n"], v: float, need: float
-    ) -> Queued[TightNodes]:
-        """Pairs that one further step may take past the incumbent."""
-        pairs = self._at_least(bounds, need)
-        pairs.lower_to(self._triple_bounds(place, v, pairs))
-        return self._queue_pairs(place, pairs.at_least(need), 1, v)
+    def _pairs(
+        self, view: View, highest: Float64[np.ndarray, "concepts forms"], need: float
+    ) -> SomePairs:
+        """Pairs that one further step may take to `need`."""
+        of_rows = partial(pair_bounds, view.region, view.rows, forms=self._forms)
+        pairs = SomePairs.at_least(np.flatnonzero(highest.max(1) >= need), of_rows, need)
+        pairs.lower_to(partial(triple_bounds, view.region, forms=self._forms), self._clock)
+        return pairs.take(pairs.value >= need)
 
     def _two_step_nodes(
-        self, place: Place, bounds: Float64[np.ndarray, "forms n n"], v: float, need: float
+        self, view: View, highest: Float64[np.ndarray, "concepts forms"]
     ) -> Queued[TightNodes]:
         """Pairs that two further steps may take past the incumbent."""
-        rows, limits = self._short_formulas(place, v)
-        with jax.enable_x64(True):
-            three = jnp.float64(self._highest_of_three(place, bounds, v, float(limits.two)))
-            limits = Limits(limits.light, limits.light_union, limits.two, three)
-        known = (
-            place.gram,
-            jnp.asarray(place.allowed),
-            jnp.asarray(self.ranking.light(place.allowed)),
-            v,
-            rows,
-            limits,
-        )
-        with self._clock.phase("device"), jax.enable_x64(True):
-            coarse = np.asarray(two_step_bounds(*known, forms=self._forms))
-        pairs = self._at_least(coarse, need)
-        self._counters.estimated += int(place.allowed.sum()) ** 2
-        pairs.lower_to(self._in_chunks(partial(refined_two_steps, *known), pairs))
-        return self._queue_pairs(place, pairs.at_least(need), 2, v)
+        known = view.region, view.rows
+        limits = short_formulas(view.region, forms=self._forms)
+        three = jnp.float64(self._highest_of_three(view, highest, float(limits.two)))
+        limits = eqx.tree_at(lambda limits: limits.three, limits, three)
+        more = step_rows(*known)
+        of_rows = partial(two_step_bounds, *known, more, limits, forms=self._forms)
+        rows = np.flatnonzero(view.place.allowed)
+        pairs = SomePairs.at_least(rows, of_rows, view.need)
+        self._counters.estimated += int(view.place.allowed.sum()) ** 2
+        pairs.lower_to(partial(refined_two_steps, *known, limits, forms=self._forms), self._clock)
+        return self._queue_pairs(view, pairs.take(pairs.value >= view.need), 2)
 
     def _highest_of_three(
-        self, place: Place, bounds: Float64[np.ndarray, "forms n n"], v: float, two: float
+        self, view: View, highest: Float64[np.ndarray, "concepts forms"], two: float
     ) -> float:
         """The highest W of at most three concepts, or what it can be at most.
 
         Pairs are tried from the highest bound down, until no bound is higher than what was found.
         """
-        pairs = self._at_least(bounds, np.nextafter(two, np.inf))
-        pairs.lower_to(self._triple_bounds(place, v, pairs))
+        pairs = self._pairs(view, highest, float(np.nextafter(two, np.inf)))
         best = two
-        with self._clock.phase("exact"):
-            order = np.argsort(-pairs.upper)
-            for start in range(0, len(order), FEW_LABELS):
-                highest = float(pairs.upper[order[start]])
-                if highest <= best or start >= MOST_TRIED or self._clock.expired:
-                    return max(best, highest)
-                rows = order[start : start + FEW_LABELS]
-                for children in place.children(pairs.labels.take(rows)):
-                    best = max(best, place.highest_w(children, v))
+        order = np.argsort(-pairs.value)
+        for start in range(0, len(order), FEW_LABELS):
+            most = float(pairs.value[order[start]])
+            if most <= best or start >= MOST_TRIED or self._clock.expired:
+                return max(best, most)
+            labels = pairs.labels.take(order[start : start + FEW_LABELS])
+            for children in view.place.children(labels):
+                best = max(best, view.place.highest_w(children, view.v))
         return best
 
-    def _triple_bounds(self, place: Place, v: float, pairs: Pairs) -> Float64[np.ndarray, " pairs"]:
-        """Bounds of given pairs with the same third concept for both."""
-        with jax.enable_x64(True):
-            known = place.gram, jnp.asarray(place.allowed), jnp.float64(v)
-        return self._in_chunks(partial(triple_bounds, *known), pairs)
-
-    def _in_chunks(
-        self, bound: Callable[..., Float64[Array, " chunk"]], pairs: Pairs
-    ) -> Float64[np.ndarray, " pairs"]:
-        """Bounds of given pairs, in chunks of one shape."""
-        upper = np.full(len(pairs), np.inf)
-        columns = pairs.form, pairs.a, pairs.b
-        with self._clock.phase("device"), jax.enable_x64(True):
-            for start in range(0, len(pairs), PAIR_CHUNK):
-                if self._clock.expired:
-                    break
-                rows = np.minimum(np.arange(start, start + PAIR_CHUNK), len(pairs) - 1)
-                chunk = bound(*(part[rows] for part in columns), forms=self._forms)
-                upper[start : start + PAIR_CHUNK] = np.asarray(chunk)[: len(pairs) - start]
-        return upper
-
-    def _at_least(self, bounds: Float64[np.ndarray, "forms n n"], need: float) -> Pairs:
-        with self._clock.phase("heap"):
-            form, a, b = (part.astype(np.int32) for part in np.nonzero(bounds >= need))
-            return Pairs(form, a, b, bounds[form, a, b])
-
-    def _queue_pairs(
-        self, place: Place, pairs: Pairs, further: int, v: float
-    ) -> Queued[TightNodes]:
+    def _queue_pairs(self, view: View, pairs: SomePairs, further: int) -> Queued[TightNodes]:
+        place, v = view.place, view.v
         nodes = TightNodes.around(pairs.labels, self._length, place.steps, further, v)
-        return self._queue(nodes, place.decided(v) + pairs.upper)
+        return self._queue(nodes, place.decided(v) + pairs.value)
 
-    def _outer_nodes(self, place: Place, upper: float, incumbent: Incumbent) -> Queued[TightNodes]:
+    def _outer_nodes(self, view: View, upper: float) -> Queued[TightNodes]:
         """Next outer steps with which some completion may beat the incumbent."""
-        v, need = self._goal(place, incumbent)
+        place, v = view.place, view.v
+        left = self._length - len(place.steps) - 1
         # The node's own bound holds for all that can be made here, at the v of then and so at any
         # higher one. Next to an outer OR it leaves out pure ORs of higher rank; the class with one
         # filter less a source, which is not ordered, bounds them as part of a longer chain.
-        with self._clock.phase("device"), jax.enable_x64(True):
-            bounds = outer_bounds(
-                place.gram,
-                jnp.asarray(place.allowed),
-                jnp.asarray(self.ranking.rank),
-                jnp.float64(v),
-                jnp.float64(upper * self._problem.neuron.size - place.decided(v)),
-                jnp.int32(self._length - len(place.steps) - 1),
-                forms=self._forms,
-                longest=self._length - 1,
-            )
-            parts = (bounds.union, bounds.intersection, bounds.difference)
-            w = np.stack([np.asarray(part) for part in parts])
-            effective = np.asarray(effective_steps(place.gram, jnp.asarray(place.allowed)))
+        known = (
+            view.region,
+            outer_rows(view.region, longest=self._length - 1),
+            self.ranking.rank,
+            jnp.float64(upper * self._problem.neuron.size - place.decided(v)),
+            jnp.int32(left),
+        )
+        w = np.full((3, len(place.allowed)), -np.inf)
+        for steps, concepts in self._outer_steps(view, left):
+            for start in range(0, len(concepts), ROWS_AT_ONCE):
+                c = concepts[start : start + ROWS_AT_ONCE]
+                padded = fill_up(c, ROWS_AT_ONCE)
+                found = outer_bounds(*known, padded, forms=self._forms, steps=steps)
+                w[:, c] = np.maximum(w[:, c], np.asarray(found)[: len(c)].T)
+            self._counters.estimated += len(concepts)
+        effective = np.asarray(effective_steps(view.region))
         w = np.where(self._in_order(place) & effective, w, -np.inf)
-        if self._length - len(place.steps) == 4:  # The others are bounded from the inside.
-            w[DIFFERENCE] = -np.inf
-            w[UNION, self.ranking.light(place.allowed)] = -np.inf
-        form, concept = (part.astype(np.int32) for part in np.nonzero(w >= need))
-        self._counters.estimated += w.size
+        form, concept = (part.astype(np.int32) for part in np.nonzero(w >= view.need))
         nodes = TightNodes.outer(self._length, place.steps, form, concept, v)
         return self._queue(nodes, place.decided(v) + w[form, concept])
+
+    def _outer_steps(
+        self, view: View, left: int
+    ) -> list[tuple[Forms, Int32[np.ndarray, " concepts"]]]:
+        """Which outer steps are searched, with which concepts."""
+        allowed, light = view.place.allowed, self.ranking.light(view.place.allowed)
+        concepts = np.flatnonzero(allowed).astype(np.int32)
+        if left > 3:
+            return [(self._forms, concepts)]
+        # The others are bounded from the inside.
+        heavy = np.flatnonzero(allowed & ~light).astype(np.int32)
+        return [
+            (Forms(self._forms.union, False, False), heavy),
+            (Forms(False, self._forms.intersection, False), concepts),
+        ]
 
     def _in_order(self, place: Place) -> Bool[np.ndarray, "forms concepts"]:
         """Which next steps come in the one order that is searched.
@@ -248,32 +198,16 @@ class TightChildren:
                 kept[INTERSECTION] = False
         return kept
 
-    def _region(self, place: Place, v: float) -> Region:
-        """A place at some v."""
-        known = self._regions.get(place)
-        if known is None or float(known.v) != v:
-            rows, _ = self._short_formulas(place, v)
-            light = self.ranking.light(place.allowed)
-            with jax.enable_x64(True):
-                known = self._regions[place] = Region.of(
-                    place.gram, jnp.asarray(place.allowed), jnp.asarray(light), rows, jnp.float64(v)
-                )
-        return known
-
-    def _short_formulas(self, place: Place, v: float) -> tuple[Rows, Limits]:
-        with self._clock.phase("device"), jax.enable_x64(True):
-            return short_formulas(
-                place.gram,
-                jnp.asarray(place.allowed),
-                jnp.asarray(self.ranking.light(place.allowed)),
-                jnp.float64(v),
-                forms=self._forms,
-            )
-
-    def _goal(self, place: Place, incumbent: Incumbent) -> tuple[float, float]:
-        """v, just below the incumbent's IoU, and the W that an inner part needs to tie with it."""
+    def _view(self, place: Place, incumbent: Incumbent) -> View:
+        """A place at v just below the incumbent's IoU."""
         v = float(np.nextafter(incumbent.threshold, 0.0))
-        return v, v * self._problem.neuron.size - place.decided(v) - self._slack
+        known = self._views.get(place)
+        if known is not None and known.v == v:
+            return known
+        region = place.region(v, self.ranking.light(place.allowed))
+        need = v * self._problem.neuron.size - place.decided(v) - self._slack
+        view = self._views[place] = View(place, v, need, region, rows_of(region))
+        return view
 
     def _queue(self, nodes: TightNodes, w: Float64[np.ndarray, " nodes"]) -> Queued[TightNodes]:
         # W(L) <= w means IoU(L) <= w / |N|, or IoU(L) < v: extras pull the ratio towards v.

@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
+from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.labels import LabelCounts
-from optexp_jax.tight.pairs import NEVER, Forms
+from optexp_jax.tight.pair_scores import Decided
+from optexp_jax.tight.region import NEVER
 from optexp_jax.tracing import note_trace
 
 
@@ -19,9 +21,7 @@ class Surroundings(eqx.Module):
     own_outside: Int64[Array, " concepts"]
     """Counts of every concept, where nothing is decided."""
     allowed: Bool[Array, " concepts"]
-    decided_inside: Int64[Array, ""]
-    decided_union: Int64[Array, ""]
-    """What is decided to be positive outside of the neuron, and the neuron itself."""
+    decided: Decided
 
 
 @partial(jax.jit, static_argnames=("forms",))
@@ -34,10 +34,8 @@ def score_children(
 ) -> Float64[Array, "labels forms concepts"]:
     """IoUs in floating point (to be compared exactly); −1 for children that are not needed."""
     note_trace("score_children")
-    inside, outside = _joined(around, labels)
-    intersection = (around.decided_inside + inside).astype(jnp.float64)
-    union = (around.decided_union + outside).astype(jnp.float64)
-    return jnp.where(_needed(around, labels, inner, forms), intersection / union, -1.0)
+    iou = around.decided.iou(*_joined(around, labels))
+    return jnp.where(_needed(around, labels, inner, forms), iou, -1.0)
 
 
 @partial(jax.jit, static_argnames=("forms",))

@@ -25,9 +25,9 @@ from optexp_jax.neuron import NeuronCounts
 from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.scores import signatures_held
 from optexp_jax.shapes import round_up_by_fours
+from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION
 from optexp_jax.tight.grams import HostGram
 from optexp_jax.tight.pair_index import RowLists, pair_index
-from optexp_jax.tight.pairs import INTERSECTION, OPERATORS, UNION
 from optexp_jax.tracing import note_trace
 
 

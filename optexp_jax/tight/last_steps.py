@@ -15,38 +15,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32
 
 from optexp_jax.shapes import fill_up
-from optexp_jax.tight.grams import Gram
+from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.label_children import not_in
 from optexp_jax.tight.labels import LabelCounts, Labels
-from optexp_jax.tight.pairs import DIFFERENCE, INTERSECTION, NEVER, UNION, Forms
 from optexp_jax.tight.place import LABELS_AT_ONCE, Children
-from optexp_jax.tight.two_steps import Rows
+from optexp_jax.tight.region import NEVER, Region
+from optexp_jax.tight.rows import Rows
 from optexp_jax.tracing import note_trace
-
-
-class Region(eqx.Module):
-    """A place's counts, and what follows from them at one v."""
-
-    gram: Gram
-    own: Float64[Array, " concepts"]
-    """W of each concept."""
-    allowed: Bool[Array, " concepts"]
-    light: Bool[Array, " concepts"]
-    rows: Rows
-    v: Float64[Array, ""]
-
-    @classmethod
-    def of(
-        cls,
-        gram: Gram,
-        allowed: Bool[Array, " concepts"],
-        light: Bool[Array, " concepts"],
-        rows: Rows,
-        v: Float64[Array, ""],
-    ) -> "Region":
-        inside, outside = jnp.diagonal(gram.inside), jnp.diagonal(gram.outside)
-        own = inside.astype(jnp.float64) - v * outside.astype(jnp.float64)
-        return cls(gram, own, allowed, light, rows, v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +32,22 @@ class Longer:
     upper: Float64[np.ndarray, " labels"]
 
 
-def longer_labels(region: Region, children: Children, need: float, forms: Forms) -> Longer:
+def longer_labels(
+    region: Region, rows: Rows, children: Children, need: float, forms: Forms
+) -> Longer:
     """Labels `P∘x` that one more OR or AND NOT may take to `need`."""
     labels, counts = children.labels, children.counts
     form = fill_up(labels.forms[:, 0], len(children.inner))
     with jax.enable_x64(True):
-        best = np.asarray(any_last_step(region, counts, children.inner, form, forms=forms))
+        best = np.asarray(any_last_step(region, rows, counts, children.inner, form, forms=forms))
     best = best[: len(labels)]
     found: list[Longer] = []
     for step in (UNION, INTERSECTION, DIFFERENCE):
-        rows, x = (part.astype(np.int32) for part in np.nonzero(best[:, step] >= need))
-        upper = best[rows, step, x]
-        for start in range(0, len(rows), LABELS_AT_ONCE):
+        row, x = (part.astype(np.int32) for part in np.nonzero(best[:, step] >= need))
+        upper = best[row, step, x]
+        for start in range(0, len(row), LABELS_AT_ONCE):
             chunk = slice(start, start + LABELS_AT_ONCE)
-            some = fill_up(rows[chunk], LABELS_AT_ONCE)
+            some = fill_up(row[chunk], LABELS_AT_ONCE)
             known = jax.tree.map(lambda part: part[some], (counts, children.inner, form))  # noqa: B023
             with jax.enable_x64(True):
                 after = last_steps_after(
@@ -78,7 +55,7 @@ def longer_labels(region: Region, children: Children, need: float, forms: Forms)
                 )
             upper[chunk] = np.minimum(upper[chunk], np.asarray(after)[: len(upper[chunk])])
         kept = upper >= need
-        longer = labels.take(rows[kept]).joined(np.full(kept.sum(), step, np.int32), x[kept])
+        longer = labels.take(row[kept]).joined(np.full(kept.sum(), step, np.int32), x[kept])
         found.append(Longer(longer, upper[kept]))
     labels = Labels.concatenate([part.labels for part in found])
     return Longer(labels, np.concatenate([part.upper for part in found]))
@@ -138,6 +115,7 @@ class _Pairs(eqx.Module):
 @partial(jax.jit, static_argnames=("forms",))
 def any_last_step(
     region: Region,
+    rows: Rows,
     labels: LabelCounts,
     inner: Int32[Array, "labels two"],
     form: Int32[Array, " labels"],
@@ -150,7 +128,7 @@ def any_last_step(
     never = jnp.full_like(p.i, NEVER)
     after_or, after_and, after_not = never, never, never
     own, overlap, filtered = (
-        part[None, :] for part in (region.own, region.rows.overlap, region.rows.filtered)
+        part[None, :] for part in (region.own, rows.removed, rows.filtered(region))
     )
     last = _most(own + p.paid, p.light)  # W of y outside of a part of P
     best_gain = _most(p.gain, p.free)

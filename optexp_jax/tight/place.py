@@ -15,10 +15,12 @@ from optexp_jax.problem import Problem
 from optexp_jax.scores import Score
 from optexp_jax.search.incumbent import Candidate
 from optexp_jax.shapes import fill_up
+from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION, Forms
 from optexp_jax.tight.grams import Gram, HostGram, Overlaps
 from optexp_jax.tight.label_children import Surroundings, highest_w, score_children
 from optexp_jax.tight.labels import LabelCounts, Labels, count_labels
-from optexp_jax.tight.pairs import INTERSECTION, OPERATORS, UNION, Forms
+from optexp_jax.tight.pair_scores import Decided
+from optexp_jax.tight.region import Region
 
 LABELS_AT_ONCE, FEW_LABELS = 128, 8
 """Labels whose children are looked at in one call. With more the arrays no longer fit a cache."""
@@ -74,25 +76,37 @@ class Place:
             return self._overlaps.everywhere
         return self._overlaps.gram(self.undecided)
 
-    def decided(self, v: float) -> float:
-        """W of what is decided."""
-        return self.decided_inside - v * self.decided_outside
-
     @cached_property
     def counts(self) -> HostGram:
         """The Gram matrices on the host."""
         return HostGram.of(self.gram)
 
     @cached_property
+    def decision(self) -> Decided:
+        """What is decided, on the device."""
+        union = self._problem.neuron.size + self.decided_outside
+        with jax.enable_x64(True):
+            return Decided(jnp.int64(self.decided_inside), jnp.int64(union))
+
+    @cached_property
     def _around(self) -> Surroundings:
+        own_inside, own_outside = self.counts.inside.diagonal(), self.counts.outside.diagonal()
         with jax.enable_x64(True):
             return Surroundings(
-                jnp.diagonal(self.gram.inside),
-                jnp.diagonal(self.gram.outside),
+                jnp.asarray(own_inside),
+                jnp.asarray(own_outside),
                 jnp.asarray(self.allowed),
-                jnp.asarray(self.decided_inside),
-                jnp.asarray(self._problem.neuron.size + self.decided_outside),
+                self.decision,
             )
+
+    def region(self, v: float, light: Bool[np.ndarray, " concepts"]) -> Region:
+        """What bounds see of the place, at some v."""
+        with jax.enable_x64(True):
+            return Region(self.gram, jnp.asarray(self.allowed), jnp.asarray(light), jnp.float64(v))
+
+    def decided(self, v: float) -> float:
+        """W of what is decided."""
+        return self.decided_inside - v * self.decided_outside
 
     def candidate(self, inner: Sequence[int], forms: Sequence[int], score: Score) -> Candidate:
         """The formula with inner concepts and forms inside the outer steps."""

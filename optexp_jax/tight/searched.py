@@ -3,22 +3,21 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Int32
+from jaxtyping import Bool, Float64, Int32
 
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.problem import Problem
-from optexp_jax.tight.labels import Labels
-from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.pairs import (
+from optexp_jax.tight.forms import (
     DIFFERENCE,
     INTERSECTION,
     OPERATORS,
     UNION,
-    Weights,
-    third_share,
 )
+from optexp_jax.tight.labels import Labels
+from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.place import Place, Places, Step
 from optexp_jax.tight.ranking import Ranking
+from optexp_jax.tight.rows import rows_of
 
 
 def searched_there(
@@ -64,14 +63,15 @@ def _comes_third(place: Place, v: float, concepts: list[int], forms: list[int]) 
     that leaves less; and AND stands before AND NOT.
     """
     a, b, x = concepts
-    with jax.enable_x64(True):
-        weights = Weights.of(place.gram, jnp.float64(v))
-        if forms == [UNION, UNION]:
-            share = third_share(weights, jnp.asarray(place.allowed))
+    if forms == [UNION, UNION]:
+        region = place.region(v, place.allowed)
+        with jax.enable_x64(True):
+            share = rows_of(region).third_share(region)
             return bool(share[x] <= jnp.minimum(share[a], share[b]))
-        if forms == [DIFFERENCE, DIFFERENCE]:
-            return bool(weights.both[a, x] >= weights.both[a, b])
-        return forms != [DIFFERENCE, INTERSECTION]
+    if forms == [DIFFERENCE, DIFFERENCE]:
+        both = _both(place, v)
+        return bool(both[a, x] >= both[a, b])
+    return forms != [DIFFERENCE, INTERSECTION]
 
 
 def _comes_later(
@@ -102,10 +102,14 @@ def _comes_later(
         outside = own - removed
         return bool(outside[x] >= outside[y])
     if n_label == 2 and forms == [DIFFERENCE] * 3:
-        with jax.enable_x64(True):
-            both = Weights.of(place.gram, jnp.float64(v)).both
-        return bool(both[a, b] <= jnp.minimum(both[a, x], both[a, y]))
+        both = _both(place, v)
+        return bool(both[a, b] <= min(both[a, x], both[a, y]))
     return True
+
+
+def _both(place: Place, v: float) -> Float64[np.ndarray, "concepts concepts"]:
+    """W(a AND b) of all pairs."""
+    return place.counts.inside - v * place.counts.outside
 
 
 def _last_run(concepts: list[int], forms: list[int]) -> list[int]:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from functools import cached_property
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64
 
@@ -14,10 +12,11 @@ from optexp_jax.search.driver import AbstractSpace, Turn
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 from optexp_jax.tight.children import TightChildren
+from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.pairs import Forms, PairScores, score_pairs
 from optexp_jax.tight.place import Children, Place, Places
+from optexp_jax.tight.place_scores import PlaceScores
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.searched import searched_there
 
@@ -125,48 +124,37 @@ class TightSpace(AbstractSpace[TightNodes]):
             self.counters.visited += children.iou.size
             yield children
 
-    def _score_pairs(self, place: Place) -> PairScores:
+    def _score_pairs(self, place: Place) -> PlaceScores:
         """IoUs of all formulas with one or two concepts at a place."""
-        one = Forms(False, False, False)
-        with self.clock.phase("device"), jax.enable_x64(True):
-            scores = score_pairs(
-                place.gram,
-                jnp.asarray(place.allowed),
-                jnp.int64(place.decided_inside),
-                jnp.int64(place.decided_outside),
-                jnp.int64(self._problem.neuron.size),
-                forms=one if self._length == 1 else self._forms,
-            )
-            scores.highest.block_until_ready()
+        with self.clock.phase("device"):
+            scores = PlaceScores.at(place, Forms.of(()) if self._length == 1 else self._forms)
         self.counters.visited += len(place.allowed) ** 2
         return scores
 
     def _best_pairs(
-        self, place: Place, scores: PairScores, incumbent: Incumbent
+        self, place: Place, scores: PlaceScores, incumbent: Incumbent
     ) -> list[Candidate]:
         """Candidates among the formulas with one or two concepts, ties included."""
         self._seed(place, scores, incumbent)
-        reached = self._reached(float(scores.highest), incumbent)
-        if float(scores.highest) < reached:
-            return []
-        return self._pairs_from(place, scores, reached)
+        reached = self._reached(scores.best, incumbent)
+        return [] if scores.best < reached else self._pairs_from(place, scores, reached)
 
-    def _seed(self, place: Place, scores: PairScores, incumbent: Incumbent) -> None:
+    def _seed(self, place: Place, scores: PlaceScores, incumbent: Incumbent) -> None:
         """When several formulas are wanted, find as many first: without them nothing is ruled out.
 
         Equal sets count once, so more are tried until there are enough, or no more.
         """
         if incumbent.keep.only_best or incumbent.threshold > 0:
             return
-        values = np.concatenate([np.asarray(scores.single), np.asarray(scores.pairs).reshape(-1)])
-        most = int((values > 0).sum())
-        n = min(4 * incumbent.keep.top_k, most)
+        tiny = np.finfo(float).tiny
+        values = np.concatenate([scores.single[scores.single > 0], scores.pairs_from(tiny).value])
+        n = min(4 * incumbent.keep.top_k, len(values))
         while n and incumbent.threshold == 0:
-            reached = max(float(np.partition(values, -n)[-n]), np.finfo(float).tiny)
+            reached = float(np.partition(values, -n)[-n])
             self._offer(self._pairs_from(place, scores, reached), incumbent)
-            if n == most:
+            if n == len(values):
                 return
-            n = min(4 * n, most)
+            n = min(4 * n, len(values))
 
     def _reached(self, highest: float, incumbent: Incumbent) -> float:
         """The IoU from which candidates are of interest: all that may be kept, ties included."""
@@ -175,13 +163,14 @@ class TightSpace(AbstractSpace[TightNodes]):
             wanted = max(wanted, highest)
         return max(wanted * ROUNDING, np.finfo(float).tiny)
 
-    def _pairs_from(self, place: Place, scores: PairScores, reached: float) -> list[Candidate]:
+    def _pairs_from(self, place: Place, scores: PlaceScores, reached: float) -> list[Candidate]:
         found = [
             place.candidate([k], [], place.concept_score(k))
-            for k in np.flatnonzero(np.asarray(scores.single) >= reached).tolist()
+            for k in np.flatnonzero(scores.single >= reached).tolist()
         ]
-        rows = np.nonzero(np.asarray(scores.pairs) >= reached)
-        for form, a, b in zip(*(part.tolist() for part in rows), strict=True):
+        pairs = scores.pairs_from(reached)
+        columns = (part.tolist() for part in (pairs.form, pairs.a, pairs.b))
+        for form, a, b in zip(*columns, strict=True):
             found.append(place.candidate([a, b], [form], place.pair_score(form, a, b)))
         return found
 
@@ -198,14 +187,13 @@ class TightSpace(AbstractSpace[TightNodes]):
         return found
 
     def _exact_beam(
-        self, place: Place, scores: PairScores, incumbent: Incumbent
+        self, place: Place, scores: PlaceScores, incumbent: Incumbent
     ) -> list[Candidate]:
         """A beam with exact children. Its incumbent, nearly always the best, makes bounds bite."""
         found: list[Candidate] = []
         if self._length < 3 or not self._beam:
             return found
-        pairs = np.asarray(scores.pairs)
-        beam = Labels.pairs(*_highest(pairs, self._beam))
+        beam = scores.highest_pairs(self._beam).labels
         for _ in range(3, self._length + 1):
             grown: list[Labels] = []
             iou: list[np.ndarray] = []

@@ -1,6 +1,6 @@
 """Bounds on pairs with two more steps, the last of which is OR or AND NOT.
 
-With P = a∘b, `Q = P∩z` for some other concept z, and W as in `pairs`:
+With P = a∘b, `Q = P∩z` for some other concept z, and W as in `region`:
 
     (P AND NOT x) AND NOT y   W(P) − W(P∩(x∪y))
     (P OR x) AND NOT y        W(P \\ y) + W(x \\ P \\ y)  =  W(x \\ y) + W(P \\ x \\ y)
@@ -22,176 +22,132 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float64, Int32
+from jaxtyping import Array, Bool, Float64, Int32, Int64
 
-from optexp_jax.tight.grams import Gram
-from optexp_jax.tight.largest import largest
-from optexp_jax.tight.pairs import (
-    DIFFERENCE,
-    INTERSECTION,
-    NEVER,
-    UNION,
-    Forms,
-    Weights,
-    least,
-    others,
-    proper,
-    usable_pairs,
-)
+from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
+from optexp_jax.tight.region import NEVER, Block, Region, least
+from optexp_jax.tight.rows import Rows
+from optexp_jax.tight.short_formulas import Limits
 from optexp_jax.tracing import note_trace
 
 
-class Limits(eqx.Module):
-    """The highest W of short formulas in a region."""
+class StepRows(eqx.Module):
+    """Maxima over the other concepts z, for every concept a, that `Rows` does not have."""
 
-    light: Float64[Array, ""]
-    """Of a light concept."""
-    light_union: Float64[Array, ""]
-    """Of light concepts x OR y."""
-    two: Float64[Array, ""]
-    """Of at most two concepts, or none at all."""
-    three: Float64[Array, ""]
-    """Of at most three."""
-
-
-class Rows(eqx.Module):
-    """What is known of each concept next to any other one."""
-
-    overlap: Float64[Array, " concepts"]
-    """The largest v·E(a ∩ z)."""
-    two_overlaps: Float64[Array, " concepts"]
-    """The sum of the two largest."""
-    filtered: Float64[Array, " concepts"]
-    """The highest W(a AND NOT z)."""
+    light_added: Float64[Array, " concepts"]
+    """W(z) + v·E(a ∩ z) of a light z."""
+    light_fresh: Float64[Array, " concepts"]
+    """The same, with removed(z): z next to a and a further concept."""
+    removed_twice: Float64[Array, " concepts"]
+    """v·E(a ∩ z) + removed(z)."""
+    gained_twice: Float64[Array, " concepts"]
+    """v·E(a ∩ z) − I(a ∩ z) + removed(z)."""
+    kept: Float64[Array, " concepts"]
+    """The highest W(z AND NOT y), and v·E(a ∩ z)."""
 
 
-@partial(jax.jit, static_argnames=("forms",))
-def short_formulas(
-    gram: Gram,
-    allowed: Bool[Array, " concepts"],
-    light: Bool[Array, " concepts"],
-    v: Float64[Array, ""],
-    *,
-    forms: Forms,
-) -> tuple[Rows, Limits]:
-    """Rows, and limits of all but three concepts, which are left infinite."""
-    note_trace("short_formulas")
-    w = Weights.of(gram, v)
-    other = others(allowed)
-    top = largest(jnp.where(other, v * w.e, 0.0), min(2, len(allowed)))
-    without = w.own[:, None] - w.both
-    filtered = jnp.where(other, without, NEVER).max(1)
-    rows = Rows(top[:, 0], top.sum(1), filtered)
-    union = w.own[:, None] + w.own[None, :] - w.both
-    usable = usable_pairs(allowed, forms)
-    pairs = jnp.where(usable, jnp.stack([union, w.both, without]), NEVER)
-    light_pairs = (allowed & light)[:, None] & (allowed & light)[None, :] & other
-    return rows, Limits(
-        light=jnp.where(allowed & light, w.own, NEVER).max(),
-        light_union=jnp.where(light_pairs, union, NEVER).max(),
-        two=jnp.maximum(jnp.maximum(jnp.where(allowed, w.own, NEVER).max(), pairs.max()), 0.0),
-        three=jnp.full((), jnp.inf),
+@jax.jit
+def step_rows(region: Region, rows: Rows) -> StepRows:
+    """The further maxima of a region."""
+    note_trace("step_rows")
+    own, removed = region.own[None, :], rows.removed[None, :]
+    filtered = rows.filtered(region)[None, :]
+    every, light = region.all_rows(), region.light[None, :]
+    return StepRows(
+        *every.most_of_each(
+            jnp.where(light, own + every.ve, NEVER),
+            jnp.where(light, own + every.ve + removed, NEVER),
+            every.ve + removed,
+            every.ve - every.i + removed,
+            filtered + every.ve,
+        )
     )
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def two_step_bounds(
-    gram: Gram,
-    allowed: Bool[Array, " concepts"],
-    light: Bool[Array, " concepts"],
-    v: Float64[Array, ""],
+    region: Region,
     rows: Rows,
+    more: StepRows,
     limits: Limits,
+    a: Int32[Array, " rows"],
     *,
     forms: Forms,
-) -> Float64[Array, "forms concepts concepts"]:
-    """An upper bound on W of every pair with two more steps, from maxima over each concept's row.
-
-    Of three filters of one concept b is the one that leaves most.
-    """
+) -> Float64[Array, "rows forms concepts"]:
+    """An upper bound on W of the pairs of some concepts with every other, and two more steps."""
     note_trace("two_step_bounds")
-    w = Weights.of(gram, v)
-    i, own, both, ve = w.i, w.own, w.both, v * w.e
-    overlap, two_overlaps = rows.overlap, rows.two_overlaps
-    other = others(allowed)
+    return _bounds(region.rows(a), rows, more, limits, forms)
 
-    def over_z(values: Float64[Array, "n n"]) -> Float64[Array, " n"]:
-        return jnp.where(other, values, NEVER).max(1)
 
-    def over_light(values: Float64[Array, "n n"]) -> Float64[Array, " n"]:
-        return jnp.where(other & light[None, :], values, NEVER).max(1)
+def _bounds(
+    block: Block, rows: Rows, more: StepRows, limits: Limits, forms: Forms
+) -> Float64[Array, "rows forms concepts"]:
+    """Of three filters of one concept b is the one that leaves most."""
+    region, a = block.region, block.a
+    i, both, ve, own, without = block.i, block.both, block.ve, block.own, block.without
+    own_i = region.own_i
 
-    def by_form(
-        row: Float64[Array, " n"], union: Float64[Array, "n n"]
-    ) -> Float64[Array, "forms n n"]:
+    def at(row: Float64[Array, " n"]) -> Float64[Array, "rows one"]:
+        return row[a][:, None]
+
+    def by_form(union: Array, intersection: Array, difference: Array) -> Array:
+        wide = jnp.broadcast_to(difference, i.shape)
+        return jnp.stack([union, intersection, wide], axis=1)
+
+    def narrow(row: Float64[Array, " n"], union: Array) -> Array:
         """A maximum over z: of a∘b ⊂ a what a has; of a∩b what both have."""
-        wide = jnp.broadcast_to(row[:, None], i.shape)
-        return jnp.stack([union, least(row[:, None]), wide])
+        return by_form(union, least(row, block), at(row))
 
-    def either(row: Float64[Array, " n"]) -> Float64[Array, "forms n n"]:
+    def either(row: Float64[Array, " n"]) -> Array:
         """A row of a, to which b adds its largest overlap."""
-        return by_form(row, least(row[:, None] + overlap[None, :]))
+        return narrow(row, least(row, block, rows.removed))
 
-    without = own[:, None] - both
-    pair = jnp.stack([own[:, None] + own[None, :] - both, both, without])
-    inside = jnp.stack([w.own_i[:, None] + w.own_i[None, :] - i, i, w.own_i[:, None] - i])
-    overlaps = by_form(overlap, overlap[:, None] + overlap[None, :])  # v·E(P ∩ z)
-    two = by_form(two_overlaps, two_overlaps[:, None] + two_overlaps[None, :])
-    net = jnp.minimum(inside, pair + two)  # W(P \ x \ y)
-    gain = over_z(ve - i)
+    pair = by_form(block.union, both, without)
+    inside = by_form(at(own_i) + own_i[None, :] - i, i, at(own_i) - i)
+    overlaps = narrow(rows.removed, at(rows.removed) + rows.removed[None, :])  # v·E(P ∩ z)
+    two = narrow(rows.two_removed, at(rows.two_removed) + rows.two_removed[None, :])
+    net = jnp.minimum(inside, pair + two)  # W(P \\ x \\ y)
     filtered = jnp.minimum(inside, pair + overlaps)  # W(P AND NOT x)
-    filtered = jnp.stack(
-        [
-            jnp.minimum(filtered[UNION], pair[UNION] + least(gain[:, None] + overlap[None, :])),
-            filtered[INTERSECTION],
-            jnp.minimum(filtered[DIFFERENCE], (own + gain)[:, None] + ve),
-        ]
+    filtered = by_form(
+        jnp.minimum(filtered[:, UNION], block.union + least(rows.gain, block, rows.removed)),
+        filtered[:, INTERSECTION],
+        jnp.minimum(filtered[:, DIFFERENCE], own + at(rows.gain) + ve),
     )
     bounds = [jnp.full_like(pair, NEVER)]
     if forms.difference:
         both_filters = jnp.minimum(jnp.minimum(filtered, limits.three) + overlaps, pair + two)
         # Of the three filters b leaves most: the others, and then b, remove no more than this.
-        three_filters = without + ve + overlap[:, None]
-        bounds.append(both_filters.at[DIFFERENCE].min(three_filters))
-    fresh = over_z(without.T + overlap[None, :])
-    added = over_z(own[None, :] + ve)
-    joined = pair + by_form(added, least(fresh[:, None]))  # W(P OR x)
+        three_filters = without + ve + at(rows.removed)
+        bounds.append(both_filters.at[:, DIFFERENCE].min(three_filters))
+    joined = pair + narrow(rows.added, least(rows.fresh, block))  # W(P OR x)
     joined = jnp.minimum(joined, limits.three)
     if forms.union:
-        last = either(over_light(own[None, :] + ve + overlap[None, :]))
-        unions = jnp.minimum(joined + last, limits.light_union + net)
-        both_light = light[:, None] & light[None, :]
-        bounds.append(unions.at[UNION].set(jnp.where(both_light, unions[UNION], NEVER)))
+        unions = jnp.minimum(joined + either(more.light_fresh), limits.light_union + net)
+        both_light = region.light[a][:, None] & region.light[None, :]
+        bounds.append(unions.at[:, UNION].set(jnp.where(both_light, unions[:, UNION], NEVER)))
     if forms.union and forms.difference:
-        last = by_form(
-            over_z(ve + overlap[None, :]),
-            least(over_z(ve - i + overlap[None, :])[:, None] + overlap[None, :]),
-        )
-        kept = either(over_z(rows.filtered[None, :] + ve))  # W(x \ P \ y)
+        last = narrow(more.removed_twice, least(more.gained_twice, block, rows.removed))
+        kept = either(more.kept)  # W(x \\ P \\ y)
         bounds.append(jnp.minimum(jnp.minimum(joined + last, filtered + kept), limits.two + net))
     if forms.union and (forms.difference or forms.intersection):
-        last = either(over_light(own[None, :] + ve))  # W(y outside of a part of P)
+        last = either(more.light_added)  # W(y outside of a part of P)
         if forms.difference:
             bounds.append(
                 jnp.minimum(jnp.minimum(filtered, limits.three) + last, limits.light + net)
             )
         if forms.intersection:
-            half = over_z(i - ve / 2)
-            common = over_z(i)
             never = jnp.full_like(i, NEVER)
-            within = jnp.stack([half[:, None] + half[None, :], least(common[:, None]), never])
+            halves = at(rows.half) + rows.half[None, :]
+            within = by_form(halves, least(rows.common, block), never)
             within = jnp.minimum(jnp.minimum(within, inside), limits.three)  # W(P AND x)
             bounds.append(jnp.minimum(within + last, limits.light + inside))
-    usable = usable_pairs(allowed, forms) & proper(gram)
+    usable = block.usable(forms) & block.proper()
     return jnp.where(usable, jnp.stack(bounds).max(0), NEVER)
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def refined_two_steps(
-    gram: Gram,
-    allowed: Bool[Array, " concepts"],
-    light: Bool[Array, " concepts"],
-    v: Float64[Array, ""],
+    region: Region,
     rows: Rows,
     limits: Limits,
     form: Int32[Array, " pairs"],
@@ -202,13 +158,16 @@ def refined_two_steps(
 ) -> Float64[Array, " pairs"]:
     """The same of given pairs, with what both of their concepts share with each further one."""
     note_trace("refined_two_steps")
-    w = Weights.of(gram, v)
-    every = jnp.arange(len(allowed), dtype=a.dtype)[None, :]
-    usable = allowed[None, :] & (every != a[:, None]) & (every != b[:, None])
+    gram, light, v = region.gram, region.light, region.v
+    filtered_rows = rows.filtered(region)
+    every = jnp.arange(region.n_concepts, dtype=a.dtype)[None, :]
+    usable = region.allowed[None, :] & (every != a[:, None]) & (every != b[:, None])
     light_z = usable & light[None, :]
     # A source that can be most of the formula: with it, x and y are looked at together.
-    main = jnp.argmax(jnp.where(allowed, rows.filtered, NEVER)).astype(a.dtype)
-    overlap, best_filtered, own = (row[None, :] for row in (rows.overlap, rows.filtered, w.own))
+    main = jnp.argmax(jnp.where(region.allowed, filtered_rows, NEVER)).astype(a.dtype)
+    overlap, best_filtered, own = (
+        row[None, :] for row in (rows.removed, filtered_rows, region.own)
+    )
 
     def most(
         values: Float64[Array, "pairs n"], among: Bool[Array, "pairs n"] = usable
@@ -220,11 +179,13 @@ def refined_two_steps(
         rest = jnp.where(kind == INTERSECTION, intersection, difference)
         return jnp.where(kind == UNION, union, rest)
 
-    i_ab, both_ab = w.i[a, b], w.both[a, b]
-    pair = by_form(w.own[a] + w.own[b] - both_ab, both_ab, w.own[a] - both_ab)
-    inside = by_form(w.own_i[a] + w.own_i[b] - i_ab, i_ab, w.own_i[a] - i_ab)
-    least_i, most_i = _shared_by_pairs(w.i, a, b, by_form)
-    least_e, most_e = _shared_by_pairs(w.e, a, b, by_form)
+    i_ab = gram.inside[a, b].astype(jnp.float64)
+    both_ab = i_ab - v * gram.outside[a, b].astype(jnp.float64)
+    w_a, w_b, i_a, i_b = region.own[a], region.own[b], region.own_i[a], region.own_i[b]
+    pair = by_form(w_a + w_b - both_ab, both_ab, w_a - both_ab)
+    inside = by_form(i_a + i_b - i_ab, i_ab, i_a - i_ab)
+    least_i, most_i = _shared_by_pairs(gram.inside, a, b, by_form)
+    least_e, most_e = _shared_by_pairs(gram.outside, a, b, by_form)
     paid = v * most_e
     gain = paid - least_i  # at least −W(P ∩ z)
     # Written out once: else each of the maxima below would compute them again.
@@ -263,7 +224,8 @@ def refined_two_steps(
         generic = pair + most(best_filtered + gain, not_main) + first
         bounds.append(jnp.minimum(jnp.minimum(generic, limited), joined + most(gain + overlap)))
         both_filters = jnp.minimum(gain[:, main, None] + paid, paid[:, main, None] + gain)
-        with_main = most((w.own[main] - w.both[main])[None, :] + both_filters, not_main) + pair
+        main_without = region.rows(main[None]).without  # W(main AND NOT z)
+        with_main = most(main_without + both_filters, not_main) + pair
         bounds.append(jnp.where(usable[:, main], jnp.minimum(with_main, limited), NEVER))
         added = jnp.minimum(last[:, None], most(outside, light_z)[:, None] + most_i)
         bounds.append(
@@ -278,14 +240,16 @@ def refined_two_steps(
 
 
 def _shared_by_pairs(
-    counts: Float64[Array, "n n"],
+    counts: Int64[Array, "n n"],
     a: Int32[Array, " pairs"],
     b: Int32[Array, " pairs"],
     by_form: Callable[[Array, Array, Array], Array],
 ) -> tuple[Float64[Array, "pairs n"], Float64[Array, "pairs n"]]:
     """Limits of how many locations of P each concept z has, from the pairs."""
-    own = jnp.diagonal(counts)
-    az, bz, ab = counts[a], counts[b], counts[a, b][:, None]
+    own, az, bz, ab = (
+        part.astype(jnp.float64)
+        for part in (jnp.diagonal(counts), counts[a], counts[b], counts[a, b][:, None])
+    )
     three_most = jnp.minimum(jnp.minimum(az, bz), ab)
     three_least = jnp.maximum(ab + az - own[a][:, None], ab + bz - own[b][:, None])
     three_least = jnp.maximum(jnp.maximum(three_least, az + bz - own[None, :]), 0.0)
