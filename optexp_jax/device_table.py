@@ -34,12 +34,17 @@ class DeviceTable:
     @cached_property
     def membership(self) -> UInt32[Array, "concepts words"]:
         """Which signatures hold each concept, 32 to a word."""
+        return on_every_device(jnp.asarray(self.host_membership))
+
+    @cached_property
+    def host_membership(self) -> UInt32[np.ndarray, "concepts words"]:
+        """The same on the host."""
         signatures = self._table.signatures
         words = np.zeros((self._table.n_concepts, self.n_words), np.uint32)
         word, lane = np.divmod(signatures.owners, LANES)
         bits = np.left_shift(np.uint32(1), lane.astype(np.uint32))
         np.bitwise_or.at(words, (signatures.indices, word), bits)
-        return on_every_device(jnp.asarray(words))
+        return words
 
     @cached_property
     def signature_entries(self) -> tuple[Int32[Array, " entries"], Int32[Array, " entries"]]:

@@ -83,6 +83,11 @@ class FormulaBatch:
                 operators[row, column] = operator_index[operator]
         return cls(concepts, operators, operator_set)
 
+    def part(self, start: int, stop: int) -> "FormulaBatch":
+        """The batch of some of its rows."""
+        rows = slice(start, stop)
+        return FormulaBatch(self.concepts[rows], self.operators[rows], self.operator_set)
+
     def to_formulas(self, names: Sequence[str]) -> list[Formula]:
         """The formulas, with their concepts named; waits for arrays that are on a device."""
         concepts, operators = np.asarray(self.concepts), np.asarray(self.operators)

@@ -93,24 +93,6 @@ def concept_quantities(table: ConceptTable, neuron: NeuronCounts) -> Quantities:
         )
 
 
-def sample_quantities(
-    table: ConceptTable, neuron: NeuronCounts
-) -> tuple[Quantities, NeuronQuantities]:
-    """Both of these in one call."""
-    device, counts = device_table(table), device_neuron(table, neuron)
-    with jax.enable_x64(True):
-        return _sum_both(
-            counts.patch_inside,
-            counts.patch_outside,
-            device.patch_is_unique,
-            device.patch_is_common,
-            device.patch_sample,
-            device.entry_patch,
-            device.entry_concept,
-            (table.n_concepts, table.n_samples),
-        )
-
-
 def formula_quantities(
     table: ConceptTable, neuron: NeuronCounts, formulas: Iterable[Formula] | FormulaBatch
 ) -> Quantities:
@@ -197,23 +179,6 @@ def _sum_concepts(
     sums = jax.ops.segment_sum(columns, cell, shape[0] * shape[1])
     iu, ic, eu, ec = sums.T.reshape(len(parts), *shape)
     return Quantities(iu=iu, ic=ic, eu=eu, ec=ec)
-
-
-@partial(jax.jit, static_argnums=7)
-def _sum_both(
-    inside: Int64[Array, " patches"],
-    outside: Int64[Array, " patches"],
-    unique: Bool[Array, " patches"],
-    common: Bool[Array, " patches"],
-    sample: Int64[Array, " patches"],
-    entry_patch: Int64[Array, " entries"],
-    entry_concept: Int64[Array, " entries"],
-    shape: tuple[int, int],
-) -> tuple[Quantities, NeuronQuantities]:
-    return (
-        _sum_concepts(inside, outside, unique, sample, entry_patch, entry_concept, shape),
-        _sum_neuron(inside, outside, unique, common, sample, shape[1]),
-    )
 
 
 @partial(jax.jit, static_argnums=11)

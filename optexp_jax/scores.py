@@ -107,7 +107,8 @@ def iou_many(
     step = round_up_to_power_of_two(BLOCK_WORDS // device_table(table).n_words, 8)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        scores = score_rows(table, counts, pad_batch(_take(batch, rows))).first(rows.stop - start)
+        part = batch.part(start, rows.stop)
+        scores = score_rows(table, counts, pad_batch(part)).first(len(part))
         inside[rows], outside[rows] = scores.intersections, scores.extras
     return BatchScores(inside, outside, counts.size)
 
@@ -152,10 +153,6 @@ def as_batch(table: ConceptTable, formulas: Iterable[Formula] | FormulaBatch) ->
     return FormulaBatch(concepts, operators, formulas.operator_set)
 
 
-def _take(batch: FormulaBatch, rows: slice) -> FormulaBatch:
-    return FormulaBatch(batch.concepts[rows], batch.operators[rows], batch.operator_set)
-
-
 def pad_batch(batch: FormulaBatch, n_rows: int | None = None) -> FormulaBatch:
     """The batch with its last row repeated, so that few shapes are compiled.
 
@@ -180,6 +177,25 @@ def signatures_held(table: ConceptTable, batch: FormulaBatch) -> UInt32[Array, "
         batch.operators,
         operator_bits(batch.operator_set),
     )
+
+
+def held_on_host(table: ConceptTable, batch: FormulaBatch) -> Bool[np.ndarray, "batch signatures"]:
+    """The same without the device, a signature to a cell: for a few formulas."""
+    membership = device_table(table).host_membership
+    concepts, operators = np.asarray(batch.concepts), np.asarray(batch.operators)
+    # All bits of a word or none, for each operator; padding keeps the left side: 1, 0, 1.
+    bits = np.concatenate([operator_bits(batch.operator_set), [[True, False, True]]])
+    words = -bits.astype(np.uint32)
+    held = membership[concepts[:, 0]]
+    for step in range(1, concepts.shape[1]):
+        if (concepts[:, step] == PADDING).all():
+            break
+        right = membership[concepts[:, step]]
+        p, q, r = words[operators[:, step]].T[:, :, None]
+        held = (p & held & ~right) | (q & ~held & right) | (r & held & right)
+    as_bytes = held.astype("<u4", copy=False).view(np.uint8)
+    n = len(table.signatures)
+    return np.unpackbits(as_bytes, axis=1, count=n, bitorder="little").view(np.bool_)
 
 
 @jax.jit

@@ -12,12 +12,15 @@ from strategies import ALL_OPERATORS, BUT, XOR, Case
 
 import optexp_jax as ox
 from optexp_jax.formula import Formula
+from optexp_jax.formula_batch import PADDING, FormulaBatch
+from optexp_jax.guides import members as members_module
+from optexp_jax.guides import quantity as quantity_module
 from optexp_jax.guides.base import AbstractEstimator, AbstractGuide, Members
 from optexp_jax.methods import beam as beam_module
 from optexp_jax.problem import Problem
-from optexp_jax.search.beam_candidates import new_candidates
-from optexp_jax.search.beam_queue import Member
-from optexp_jax.search.incumbent import Candidate
+from optexp_jax.search import beam_children
+from optexp_jax.search.beam_candidates import Candidates, new_candidates
+from optexp_jax.search.beam_queue import Member, Words
 from optexp_jax.tracing import count_traces
 from support import examples
 
@@ -97,13 +100,14 @@ def test_every_new_candidate_is_there_once(
 ):
     rng = np.random.default_rng(seed)
     names = ("a", "b", "c", "d", "e")
+    words = Words(names, operators)
     members: list[Member] = []
     for _ in range(6):
         concepts = tuple(rng.permutation(5)[:length].tolist())
         steps = tuple(rng.integers(0, len(operators), length - 1).tolist())
-        formula = Formula(tuple(names[k] for k in concepts), tuple(operators[k] for k in steps))
-        if all(formula != member.candidate.formula for member in members):
-            members.append(Member(Candidate(formula, ox.Score(1, 2)), concepts, steps))
+        member = Member(words, concepts, steps, ox.Score(1, 2))
+        if all(member.candidate.formula != other.candidate.formula for other in members):
+            members.append(member)
     apart = rng.random((len(members), len(names))) < 0.3
     made = new_candidates(members, apart, operators)
     found = [
@@ -126,13 +130,60 @@ def test_twins_of_members_with_the_same_concepts():
     # (a OR b) UNION c is (a UNION b) OR c, with any c.
     operators = (ox.OR, UNION)
     members = [
-        Member(Candidate(Formula(("a", "b"), (operator,)), ox.Score(1, 2)), (0, 1), (step,))
-        for step, operator in enumerate(operators)
+        Member(Words(("a", "b", "c", "d"), operators), (0, 1), (step,), ox.Score(1, 2))
+        for step in range(2)
     ]
     made = new_candidates(members, np.zeros((2, 4), bool), operators)
     new = [False, False, True, True]
     np.testing.assert_array_equal(made[0], [new, new])  # OR OR, OR UNION
     np.testing.assert_array_equal(made[1], [[False] * 4, new])  # UNION OR, UNION UNION
+
+
+@given(seed=seeds)
+@examples(15)
+def test_host_and_device_give_the_scores_of_children(seed: int):
+    case = make_case(seed)
+    rng = np.random.default_rng(seed)
+    n, length = 5, 1 + seed % 3
+    concepts, operators = np.full((2, n, 4), PADDING, np.int32)
+    for row in range(n):
+        concepts[row, :length] = rng.permutation(len(case.names))[:length]
+    operators[:, 1:length] = rng.integers(0, len(ALL_OPERATORS), (n, length - 1))
+    batch = FormulaBatch(concepts, operators, ALL_OPERATORS)
+    formulas = batch.to_formulas(case.names)
+    atoms = ox.iou_many(case.table, case.neuron, map(Formula.concept, case.names))
+    shape = n, len(ALL_OPERATORS), len(case.names)
+    member, operator, concept = (axis.reshape(-1) for axis in np.indices(shape))
+    new = (concepts[member] != concept[:, None]).all(1)
+    candidates = Candidates(member[new], operator[new], concept[new], np.ones(new.sum()))
+    expected = ox.iou_many(
+        case.table,
+        case.neuron,
+        [
+            formulas[m].then(ALL_OPERATORS[o], case.names[c])
+            for m, o, c in zip(member[new], operator[new], concept[new], strict=True)
+        ],
+    )
+    members = ox.iou_many(case.table, case.neuron, formulas)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beam_children, "BLOCK", 2 * len(case.table.signatures))
+        for on_host in (True, False):
+            children = beam_children.children_of(
+                case.table, case.neuron, batch, members, atoms, on_host
+            )
+            found = children.scores(candidates)
+            np.testing.assert_array_equal(found.intersections, expected.intersections)
+            np.testing.assert_array_equal(found.extras, expected.extras)
+
+
+@given(seed=seeds)
+@examples(4)
+def test_device_kernels_change_nothing(seed: int):
+    case = make_case(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (beam_children, members_module, quantity_module):
+            patch.setattr(module, "prefers_host_kernels", lambda: False)
+        check(case, 3, size=2)
 
 
 @given(seed=seeds)

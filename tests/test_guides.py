@@ -15,9 +15,15 @@ from optexp_jax.bounds.chains import UNKNOWN, Chains, View, label_bounds
 from optexp_jax.bounds.label import LabelBounds
 from optexp_jax.bounds.path import MARGIN
 from optexp_jax.concepts import table as table_module
+from optexp_jax.guides import host_quantities, quantity_on_host
+from optexp_jax.guides import members as members_module
+from optexp_jax.guides import quantity as quantity_module
 from optexp_jax.guides import regions as regions_module
+from optexp_jax.guides.host_quantities import HostQuantities
+from optexp_jax.guides.members import DeviceQuantities
 from optexp_jax.guides.mmesh import concept_shapes
 from optexp_jax.guides.pairs import TablePairs, by_sample, pair_quantities, table_pairs
+from optexp_jax.guides.quantity import QuantityEstimator
 from optexp_jax.guides.regions import Regions, measure
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import concept_quantities, padded_formula_quantities
@@ -67,18 +73,40 @@ def published_estimates(case: Case, call: Call, exact: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact updates", "low memory"])
 @pytest.mark.parametrize("on_grid", [True, False], ids=["all samples", "pairs"])
+@pytest.mark.parametrize("on_host", [True, False], ids=["host", "device"])
 @given(seed=seeds)
 @examples(10)
-def test_quantity_estimates_are_the_published_ones(exact: bool, on_grid: bool, seed: int):
+def test_quantity_estimates_are_the_published_ones(
+    exact: bool, on_grid: bool, on_host: bool, seed: int
+):
     case = make_case(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TablePairs, "fill_the_grid", on_grid)
+        for module in (quantity_module, members_module):
+            patch.setattr(module, "prefers_host_kernels", lambda: on_host)
+        patch.setattr(quantity_on_host, "BLOCK", 20)
         calls = estimates_of(case, ox.QuantityGuide(exact_updates=exact))
     for call in calls:
         expected = published_estimates(case, call, exact)
         for row in range(call.members.count):
             new = np.setdiff1d(np.arange(len(case.names)), call.members.concepts[row])
             np.testing.assert_array_equal(call.estimates[row][:, new], expected[row][:, new])
+
+
+@pytest.mark.parametrize("on_grid", [True, False], ids=["all samples", "pairs"])
+@given(seed=seeds)
+@examples(8)
+def test_host_and_device_estimate_alike_with_any_operators(on_grid: bool, seed: int):
+    case = make_case(seed)
+    problem = Problem(case.table, case.neuron, 4, ALL_OPERATORS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TablePairs, "fill_the_grid", on_grid)
+        patch.setattr(quantity_module, "prefers_host_kernels", lambda: True)
+        on_device = QuantityEstimator(problem, exact_updates=True, on_host=False)
+        for call in estimates_of(case, ox.QuantityGuide(), ALL_OPERATORS):
+            n = call.members.count
+            expected = on_device.estimate(call.members)[:n]
+            np.testing.assert_array_equal(call.estimates[:n], expected)
 
 
 @given(seed=seeds)
@@ -90,12 +118,36 @@ def test_pairs_hold_the_quantities_of_all_concepts(seed: int):
     areas = case.masks.reshape(*case.masks.shape[:2], -1).sum(2)
     np.testing.assert_array_equal(np.stack([pairs.concept, pairs.sample]), np.nonzero(areas))
     np.testing.assert_array_equal(pairs.size, areas[pairs.concept, pairs.sample])
-    for on_host in (True, False):
-        sparse = pair_quantities(case.table, case.neuron, on_host)
-        with jax.enable_x64(True):
-            rows = by_sample(pairs.device, sparse, jnp.arange(len(case.names), dtype=jnp.int32))
-        for expected, found in zip(jax.tree.leaves(dense), jax.tree.leaves(rows), strict=True):
-            np.testing.assert_array_equal(expected, found)
+    sparse = pair_quantities(case.table, case.neuron)
+    with jax.enable_x64(True):
+        rows = by_sample(pairs.device, sparse, jnp.arange(len(case.names), dtype=jnp.int32))
+    for expected, found in zip(jax.tree.leaves(dense), jax.tree.leaves(rows), strict=True):
+        np.testing.assert_array_equal(expected, found)
+
+
+@pytest.mark.parametrize("on_grid", [True, False], ids=["all samples", "pairs"])
+@given(seed=seeds)
+@examples(10)
+def test_host_and_device_sum_up_the_same_quantities(on_grid: bool, seed: int):
+    case = make_case(seed)
+    some = np.random.default_rng(seed).integers(0, len(case.names), 7, np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TablePairs, "fill_the_grid", on_grid)
+        patch.setattr(host_quantities, "BLOCK", 3 * len(case.table.patches))
+        on_host = HostQuantities(case.table, case.neuron)
+        on_device = DeviceQuantities(case.table, case.neuron)
+        for call in estimates_of(case, ox.QuantityGuide()):
+            members = call.members
+            found, expected = (
+                np.asarray(quantities.of_members(members, ox.DEFAULT_OPERATORS))
+                for quantities in (on_host, on_device)
+            )
+            np.testing.assert_array_equal(found, expected[:, : members.count])
+        np.testing.assert_array_equal(on_host.of_concepts(some), on_device.of_concepts(some))
+    for part in ("neuron", "grid", "of_padded_pairs"):
+        np.testing.assert_array_equal(getattr(on_host, part), getattr(on_device, part))
+    size = len(table_pairs(case.table))
+    np.testing.assert_array_equal(on_host.of_pairs, on_device.of_padded_pairs[:, :size])
 
 
 # Shapes.

@@ -22,7 +22,7 @@ from strategies import (
 
 import optexp_jax as ox
 from optexp_jax import AND, AND_NOT, OR, ConceptTable, Formula, FormulaBatch, NeuronCounts, scores
-from optexp_jax.scores import BatchScores, Score, highest_rows, iou, iou_many
+from optexp_jax.scores import BatchScores, Score, held_on_host, highest_rows, iou, iou_many
 from support import examples, x64_setting
 
 X64 = pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
@@ -73,6 +73,14 @@ def test_iou_many_is_iou(case: Case, n: int, seed: int):
     assert len(found) == n
     assert [found[row] for row in range(n)] == [expected_score(case, f) for f in batch]
     assert found.iou.tolist() == [found[row].iou for row in range(n)]
+
+
+@given(cases(may_be_silent=True, max_concepts=5), st.integers(1, 8), st.integers(0, 2**16))
+def test_where_formulas_hold_on_the_host(case: Case, n: int, seed: int):
+    formulas = some_formulas(np.random.default_rng(seed), case.names, n)
+    batch = FormulaBatch.from_formulas(formulas, case.names, length=6)
+    expected = [case.table.holds(formula) for formula in formulas]
+    np.testing.assert_array_equal(held_on_host(case.table, batch), expected)
 
 
 @X64

@@ -1,71 +1,102 @@
-"""Exact quantities of beam members, per sample, for guides."""
+"""Exact quantities of beam members, per sample, for guides.
+
+All are stacked in the order of the fields of `Quantities` and `NeuronQuantities`, because each
+argument of a compiled call has its price: `Quantities(*stacked)` takes them apart there.
+"""
 
 from functools import cached_property
 
-import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int32, Int64, Integer
 
+from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.guides.base import Members
+from optexp_jax.guides.host_quantities import HostQuantities
 from optexp_jax.guides.pairs import by_sample, pair_quantities, table_pairs
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.operators import Operator
+from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import (
     NeuronQuantities,
     Quantities,
+    concept_quantities,
     neuron_quantities,
     padded_formula_quantities,
-    sample_quantities,
 )
 
 
-class MemberRows(eqx.Module):
-    """Quantities of which members are some rows; compiled code picks these."""
+class DeviceQuantities:
+    """The quantities of `HostQuantities`, summed up on the device and left there."""
 
-    quantities: Quantities
-    rows: Int[Array | np.ndarray, " rows"]
+    def __init__(self, table: ConceptTable, neuron: NeuronCounts):
+        self._table, self._neuron = table, neuron
 
-    def of_members(self) -> Quantities:
-        """One row for each member."""
-        return self.quantities[self.rows]
+    @cached_property
+    def neuron(self) -> Int64[Array, "5 samples"]:
+        """What there is to cover in each sample."""
+        return _stack(neuron_quantities(self._table, self._neuron))
+
+    @cached_property
+    def grid(self) -> Int64[Array, "4 concepts samples"]:
+        """Of each concept in each sample."""
+        return _stack(concept_quantities(self._table, self._neuron))
+
+    @cached_property
+    def of_padded_pairs(self) -> Int64[Array, "4 padded_pairs"]:
+        """Of each pair (concept, sample), filled up to `TablePairs.n_padded`."""
+        return _stack(pair_quantities(self._table, self._neuron))
+
+    def of_concepts(self, concepts: Int32[np.ndarray, " rows"]) -> Int64[Array, "4 rows samples"]:
+        """Of some concepts in each sample."""
+        pairs = table_pairs(self._table)
+        with jax.enable_x64(True):
+            if pairs.fill_the_grid:
+                return _take(self.grid, concepts)
+            return by_sample(pairs.device, self.of_padded_pairs, concepts)
+
+    def of_members(
+        self, members: Members, operators: tuple[Operator, ...]
+    ) -> Int64[Array, "4 members samples"]:
+        """Of each member as a whole; further rows have no meaning."""
+        if members.size == 1:
+            return self.of_concepts(members.last_concepts)
+        batch = members.batch(members.count, operators)
+        return _stack(padded_formula_quantities(self._table, self._neuron, batch))
 
 
 class MemberQuantities:
-    """Quantities of the concepts of a problem, and of beam members, as rows."""
+    """Quantities of beam members, one row for each row of `Members`."""
 
-    def __init__(self, problem: Problem):
-        self._problem = problem
-        self._pairs = table_pairs(problem.table)
-        self.on_grid = self._pairs.fill_the_grid
-        self.grid: Quantities | None = None
-        """Of each concept in each sample, where it pays to have them all."""
-        self.neuron: NeuronQuantities
-        """What there is to cover, per sample."""
-        if self.on_grid:
-            self.grid, self.neuron = sample_quantities(problem.table, problem.neuron)
-        else:
-            self.neuron = neuron_quantities(problem.table, problem.neuron)
+    def __init__(self, problem: Problem, on_host: bool | None = None):
+        self._operators = problem.operators
+        on_host = prefers_host_kernels() if on_host is None else on_host
+        kind = HostQuantities if on_host else DeviceQuantities
+        self.summed: HostQuantities | DeviceQuantities = kind(problem.table, problem.neuron)
 
-    @cached_property
-    def concepts(self) -> Quantities:
-        """Of each pair (concept, sample)."""
-        return pair_quantities(self._problem.table, self._problem.neuron)
+    def last_concepts(self, members: Members) -> Int64[Array | np.ndarray, "4 rows samples"]:
+        """Of the last concept of each member."""
+        return self.summed.of_concepts(members.last_concepts)
 
-    def last_concepts(self, members: Members) -> MemberRows:
-        """Of the last concept of each member, `[row, sample]`."""
-        if self.grid is not None:
-            return MemberRows(self.grid, members.last_concepts)
+    def exact(self, members: Members) -> Int64[Array | np.ndarray, "4 rows samples"]:
+        """Of each member as a whole; padding repeats the last one."""
+        found = self.summed.of_members(members, self._operators)
+        rows = np.minimum(np.arange(len(members.parents)), members.count - 1)
+        if isinstance(found, np.ndarray):
+            return found[:, rows]
         with jax.enable_x64(True):
-            found = by_sample(self._pairs.device, self.concepts, members.last_concepts)
-        return MemberRows(found, np.arange(len(members.parents)))
+            return _take(found, rows)
 
-    def exact(self, members: Members) -> MemberRows:
-        """Of each member as a whole, `[row, sample]`."""
-        if members.size == 1:
-            return self.last_concepts(members)
-        # The first level has twice as many members as the others: half of the rows are padding.
-        n_rows = len(members.parents)
-        used = n_rows // 2 if members.count <= n_rows // 2 else n_rows
-        batch = members.batch(used, self._problem.operators)
-        found = padded_formula_quantities(self._problem.table, self._problem.neuron, batch)
-        return MemberRows(found, np.minimum(np.arange(n_rows), used - 1))
+
+def _stack(parts: Quantities | NeuronQuantities) -> Int64[Array, "parts *shape"]:
+    with jax.enable_x64(True):
+        return jnp.stack(jax.tree.leaves(parts))
+
+
+@jax.jit
+def _take(
+    stacked: Int64[Array, "4 some samples"], rows: Integer[Array | np.ndarray, " rows"]
+) -> Int64[Array, "4 rows samples"]:
+    return stacked[:, rows]

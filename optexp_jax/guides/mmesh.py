@@ -30,8 +30,8 @@ from optexp_jax.guides.regions import Regions, Shapes, grid_shape, measure
 from optexp_jax.guides.totals import Best, estimate_children, estimate_rows
 from optexp_jax.operators import Operator
 from optexp_jax.problem import Problem
-from optexp_jax.quantities import Quantities
-from optexp_jax.scores import pad_batch, signatures_held
+from optexp_jax.quantities import NeuronQuantities, Quantities
+from optexp_jax.scores import held_on_host
 from optexp_jax.tracing import note_trace
 
 
@@ -57,7 +57,7 @@ class MMESHEstimator(AbstractEstimator):
 
     def estimate(self, members: Members) -> Float64[np.ndarray, "rows operators concepts"]:
         with jax.enable_x64(True):
-            quantities = self._quantities.exact(members).of_members()
+            quantities = self._quantities.exact(members)
             if members.size == 1:
                 concepts = jnp.asarray(members.last_concepts)
                 shapes = by_sample(self._pairs, self._shapes.of_pairs, concepts)
@@ -66,14 +66,14 @@ class MMESHEstimator(AbstractEstimator):
             return np.asarray(
                 _estimate(
                     self._pairs,
-                    self._quantities.concepts,
+                    self._quantities.summed.of_padded_pairs,
                     self._shapes.of_pairs,
                     self._shapes.scene_like,
                     quantities,
                     shapes,
-                    self._quantities.neuron.n,
-                    jnp.asarray(self._shapes.sample_size, jnp.int64),
-                    jnp.asarray(members.count, jnp.int64),
+                    self._quantities.summed.neuron,
+                    np.int64(self._shapes.sample_size),
+                    np.int64(members.count),
                     self._problem.operators,
                 )
             )
@@ -81,9 +81,7 @@ class MMESHEstimator(AbstractEstimator):
     def _measure(self, members: Members) -> Shapes:
         """Rectangles of members from their masks, `[row, sample]`."""
         table = self._problem.table
-        batch = pad_batch(members.batch(members.count, self._problem.operators))
-        words = np.asarray(signatures_held(table, batch))[: members.count]
-        held = np.unpackbits(words.astype("<u4").view(np.uint8), axis=1, bitorder="little")
+        held = held_on_host(table, members.batch(members.count, self._problem.operators))
         member, patch = np.nonzero(held[:, table.patches.signature])
         # One region for each member and sample: both ascend.
         cell = member * table.n_samples + table.patches.sample[patch]
@@ -138,19 +136,20 @@ class _Row(eqx.Module):
 @partial(jax.jit, static_argnums=9)
 def _estimate(
     pairs: Pairs,
-    concepts: Quantities,
+    concepts: Int64[Array, "4 pairs"],
     concept_shapes: Shapes,
     scene_like: Bool[Array, " concepts"],
-    members: Quantities,
+    members: Int64[Array, "4 rows samples"],
     member_shapes: Shapes,
-    active: Int64[Array, " samples"],
+    neuron: Int64[Array, "5 samples"],
     sample_size: Int64[Array, ""],
     count: Int64[Array, ""],
     operators: tuple[Operator, ...],
 ) -> Float64[Array, "rows operators concepts"]:
     note_trace("estimate_by_shapes")
-    right = Side(_inside(concepts), _size(concepts), concept_shapes)
+    right = Side(_inside(Quantities(*concepts)), _size(Quantities(*concepts)), concept_shapes)
     right_is_scene = scene_like.at[pairs.concept].get(mode="fill", fill_value=True)
+    active = NeuronQuantities(*neuron).n
     n = active[pairs.sample]
 
     def of_member(member: _Row) -> Float64[Array, "operators concepts"]:
@@ -166,7 +165,7 @@ def _estimate(
             )
         return estimate_children(pairs, Best(inside, size - inside), joined, active.sum())
 
-    rows = _Row(members, member_shapes)
+    rows = _Row(Quantities(*members), member_shapes)
     return estimate_rows(rows, count, (len(operators), pairs.n_concepts), of_member)
 
 

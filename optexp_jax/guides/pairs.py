@@ -17,18 +17,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
 from jaxtyping import Array, Bool, Int32, Int64, Shaped
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import device_neuron, device_table
 from optexp_jax.neuron import NeuronCounts
-from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.quantities import Quantities
 from optexp_jax.shapes import round_up_in_eighths
 from optexp_jax.tracing import note_trace
 
-Tree = TypeVar("Tree", bound=eqx.Module)
+Tree = TypeVar("Tree")
 
 
 class Pairs(eqx.Module):
@@ -58,9 +56,9 @@ class TablePairs:
         self.size = np.zeros(len(pairs), np.int64)
         """Locations of each pair."""
         np.add.at(self.size, self.entry_pair, table.patches.size[self.entry_patch])
+        self._present, self._starts = np.unique(self.concept, return_index=True)
         self.n_padded = round_up_in_eighths(len(pairs), 64)
         self._n_entries = len(patch)
-        self._n_patches = len(table.patches)
 
     def __len__(self) -> int:
         return len(self.concept)
@@ -70,6 +68,17 @@ class TablePairs:
         """Whether concepts are in most samples, so that it does not pay to skip the others."""
         return math.prod(self._shape) <= 2 * len(self)
 
+    def by_concept(
+        self, values: Int64[np.ndarray, "*rows pairs"]
+    ) -> Int64[np.ndarray, "*rows concepts"]:
+        """Values of pairs, summed up for each concept."""
+        sums = np.add.reduceat(values, self._starts, axis=-1)
+        if len(self._present) == self._shape[0]:
+            return sums
+        spread = np.zeros((*values.shape[:-1], self._shape[0]), np.int64)
+        spread[..., self._present] = sums
+        return spread
+
     @cached_property
     def device(self) -> Pairs:
         """The pairs on the device."""
@@ -78,14 +87,6 @@ class TablePairs:
             return Pairs(
                 self.pad(self.concept, n_concepts), self.pad(self.sample), n_concepts, n_samples
             )
-
-    @cached_property
-    def patches_of_pairs(self) -> scipy.sparse.csr_matrix:
-        """Which patches hold the locations of each pair, padding included."""
-        ones = np.ones(len(self.entry_pair), np.int64)
-        return scipy.sparse.csr_matrix(
-            (ones, (self.entry_pair, self.entry_patch)), (self.n_padded, self._n_patches)
-        )
 
     @cached_property
     def device_entry_pair(self) -> Int64[Array, " padded_entries"]:
@@ -113,15 +114,8 @@ def table_pairs(table: ConceptTable) -> TablePairs:
     return _tables[table]
 
 
-def pair_quantities(
-    table: ConceptTable, neuron: NeuronCounts, on_host: bool | None = None
-) -> Quantities:
-    """Exact quantities of each concept in each sample it occurs in, `[pair]`.
-
-    Two kernels that give the same integers: a sparse product on the host, a scatter on the device.
-    """
-    if prefers_host_kernels() if on_host is None else on_host:
-        return _sum_pairs_on_host(table, neuron)
+def pair_quantities(table: ConceptTable, neuron: NeuronCounts) -> Quantities:
+    """Exact quantities of each concept in each sample it occurs in, `[pair]`, on the device."""
     pairs, device, counts = table_pairs(table), device_table(table), device_neuron(table, neuron)
     with jax.enable_x64(True):
         return _sum_pairs(
@@ -132,16 +126,6 @@ def pair_quantities(
             pairs.device_entry_pair,
             pairs.n_padded,
         )
-
-
-def _sum_pairs_on_host(table: ConceptTable, neuron: NeuronCounts) -> Quantities:
-    inside = neuron.patch_inside(table)
-    unique = table.signatures.lengths[table.patches.signature] == 1
-    counts = np.stack([inside, table.patches.size - inside], 1)
-    split = np.concatenate([counts * unique[:, None], counts * ~unique[:, None]], 1)
-    iu, eu, ic, ec = (table_pairs(table).patches_of_pairs @ split).T
-    with jax.enable_x64(True):
-        return Quantities(*(jnp.asarray(part) for part in (iu, ic, eu, ec)))
 
 
 @partial(jax.jit, static_argnums=5)
@@ -167,7 +151,7 @@ def _sum_pairs(
 
 @jax.jit
 def by_sample(pairs: Pairs, values: Tree, concepts: Int32[Array, " rows"]) -> Tree:
-    """Values of pairs as rows `[row, sample]` of some concepts; 0 where a concept is absent."""
+    """Values `[..., pair]` as rows `[..., row, sample]` of some concepts; 0 where one is absent."""
     note_trace("by_sample")
     # Pairs are sorted by concept and sample, padding last.
     cells = pairs.concept * pairs.n_samples + pairs.sample
@@ -176,7 +160,7 @@ def by_sample(pairs: Pairs, values: Tree, concepts: Int32[Array, " rows"]) -> Tr
     place = jnp.minimum(jnp.searchsorted(cells, wanted), len(cells) - 1)
     present = cells[place] == wanted
 
-    def spread(part: Shaped[Array, " pairs"]) -> Shaped[Array, "rows samples"]:
-        return jnp.where(present, part[place], jnp.zeros((), part.dtype))
+    def spread(part: Shaped[Array, "*parts pairs"]) -> Shaped[Array, "*parts rows samples"]:
+        return jnp.where(present, part[..., place], jnp.zeros((), part.dtype))
 
     return jax.tree.map(spread, values)

@@ -11,10 +11,12 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64
 from optexp_jax.bounds.chains import row_bits
 from optexp_jax.bounds.label import LabelBounds, join
 from optexp_jax.guides.base import AbstractEstimator, AbstractGuide, Members
-from optexp_jax.guides.members import MemberQuantities, MemberRows
+from optexp_jax.guides.members import MemberQuantities
 from optexp_jax.guides.pairs import Pairs, Tree, table_pairs
+from optexp_jax.guides.quantity_on_host import HostQuantityEstimator
 from optexp_jax.guides.totals import Best, estimate_children, estimate_rows, upper_ratio
 from optexp_jax.operators import Operator
+from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import NeuronQuantities, Quantities
 from optexp_jax.tracing import note_trace
@@ -30,48 +32,49 @@ class QuantityGuide(AbstractGuide):
 
     exact_updates: bool = eqx.field(default=True, kw_only=True)
 
-    def open(self, problem: Problem) -> "QuantityEstimator":
+    def open(self, problem: Problem) -> AbstractEstimator:
+        if self.exact_updates and prefers_host_kernels():
+            return HostQuantityEstimator(problem)
         return QuantityEstimator(problem, self.exact_updates)
 
 
 class QuantityEstimator(AbstractEstimator):
-    """The quantity guide at work on one problem."""
+    """The quantity guide at work on one problem, in compiled programs."""
 
-    def __init__(self, problem: Problem, exact_updates: bool):
+    def __init__(self, problem: Problem, exact_updates: bool, on_host: bool | None = None):
+        """`on_host` tells where quantities are summed up."""
         self._problem = problem
         self._exact_updates = exact_updates
-        self._pairs = table_pairs(problem.table).device
-        self._quantities = MemberQuantities(problem)
+        self._pairs = table_pairs(problem.table)
+        self._quantities = MemberQuantities(problem, on_host)
         self._before: tuple[Members, LabelBounds] | None = None
 
     def estimate(self, members: Members) -> Float64[np.ndarray, "rows operators concepts"]:
-        neuron, operators = self._quantities.neuron, self._problem.operators
+        summed, operators = self._quantities.summed, self._problem.operators
         with jax.enable_x64(True):
             known = self._known(members)
-            if self._quantities.grid is not None:
+            if self._pairs.fill_the_grid:
                 return np.asarray(
-                    _estimate_on_grid(
-                        self._quantities.grid, known, members.apart, neuron, operators
-                    )
+                    _estimate_on_grid(summed.grid, known, members.apart, summed.neuron, operators)
                 )
             return np.asarray(
                 _estimate(
-                    self._pairs,
-                    self._quantities.concepts,
+                    self._pairs.device,
+                    summed.of_padded_pairs,
                     known,
                     members.apart,
-                    neuron,
+                    summed.neuron,
                     np.int64(members.count),
                     operators,
                 )
             )
 
-    def _known(self, members: Members) -> MemberRows | LabelBounds:
+    def _known(self, members: Members) -> "Known":
         """What is known of each member: all, or without exact updates what its parent tells."""
         if self._exact_updates:
             return self._quantities.exact(members)
         if self._before is None:
-            bounds = LabelBounds.exact(self._quantities.exact(members).of_members())
+            bounds = _exact_bounds(self._quantities.exact(members))
         else:
             parents, parent_bounds = self._before
             bounds = _extend(
@@ -81,29 +84,39 @@ class QuantityEstimator(AbstractEstimator):
                 members.parents,
                 members.last_concepts,
                 members.last_operators,
-                self._quantities.neuron,
+                self._quantities.summed.neuron,
                 self._problem.operators,
             )
         self._before = members, bounds
         return bounds
 
 
+Known = Int64[Array | np.ndarray, "4 rows samples"] | LabelBounds
+"""What is known of members: their quantities, stacked, or bounds."""
+
+
+@jax.jit
+def _exact_bounds(stacked: Int64[Array, "4 rows samples"]) -> LabelBounds:
+    return LabelBounds.exact(Quantities(*stacked))
+
+
 @partial(jax.jit, static_argnums=7)
 def _extend(
     bounds: LabelBounds,
     apart: Bool[Array, "rows concepts"],
-    right: MemberRows,
+    right: Int64[Array, "4 rows samples"],
     parents: Int32[Array, " rows"],
     concepts: Int32[Array, " rows"],
     operators: Int32[Array, " rows"],
-    neuron: NeuronQuantities,
+    neuron: Int64[Array, "5 samples"],
     operator_set: tuple[Operator, ...],
 ) -> LabelBounds:
     """Bounds of members from those of the members that they extend."""
     note_trace("extend_bounds")
     left = jax.tree.map(lambda part: part[parents], bounds)
     bits = row_bits(operator_set, operators)
-    return join(left, right.of_members(), bits, apart[parents, concepts], neuron)
+    disjoint = apart[parents, concepts]
+    return join(left, Quantities(*right), bits, disjoint, NeuronQuantities(*neuron))
 
 
 class _Row(eqx.Module):
@@ -113,9 +126,9 @@ class _Row(eqx.Module):
     apart: Bool[Array, "*rows concepts"]
 
     @classmethod
-    def all(cls, members: MemberRows | LabelBounds, apart: Bool[Array, "rows concepts"]) -> "_Row":
+    def all(cls, members: Known, apart: Bool[Array, "rows concepts"]) -> "_Row":
         """One row for each member."""
-        known = members.of_members() if isinstance(members, MemberRows) else members
+        known = members if isinstance(members, LabelBounds) else Quantities(*members)
         return cls(known, apart)
 
     @property
@@ -130,18 +143,19 @@ class _Row(eqx.Module):
 @partial(jax.jit, static_argnums=6)
 def _estimate(
     pairs: Pairs,
-    concepts: Quantities,
-    members: MemberRows | LabelBounds,
+    concepts: Int64[Array, "4 pairs"],
+    members: Known,
     apart: Bool[Array, "rows concepts"],
-    neuron: NeuronQuantities,
+    neuron: Int64[Array, "5 samples"],
     count: Int64[Array, ""],
     operators: tuple[Operator, ...],
 ) -> Float64[Array, "rows operators concepts"]:
     """dIoU_max of each member joined to each concept."""
     note_trace("estimate_by_quantities")
-    size = neuron.n.sum()
-    right = _as_labels(concepts)
-    whole = jax.tree.map(lambda part: part[pairs.sample][:, None], neuron)
+    there = NeuronQuantities(*neuron)
+    size = there.n.sum()
+    right = _as_labels(Quantities(*concepts))
+    whole = jax.tree.map(lambda part: part[pairs.sample][:, None], there)
 
     def of_member(member: _Row) -> Float64[Array, "operators concepts"]:
         left = _as_labels(jax.tree.map(lambda part: part[pairs.sample], member.bounds))
@@ -159,23 +173,24 @@ def _estimate(
 
 @partial(jax.jit, static_argnums=4)
 def _estimate_on_grid(
-    concepts: Quantities,
-    members: MemberRows | LabelBounds,
+    grid: Int64[Array, "4 concepts samples"],
+    members: Known,
     apart: Bool[Array, "rows concepts"],
-    neuron: NeuronQuantities,
+    neuron: Int64[Array, "5 samples"],
     operators: tuple[Operator, ...],
 ) -> Float64[Array, "rows operators concepts"]:
     """The same from the quantities of every concept in every sample."""
     note_trace("estimate_on_grid")
+    concepts, there = Quantities(*grid), NeuronQuantities(*neuron)
 
     def of_member(member: _Row) -> Float64[Array, "operators concepts"]:
         left = jax.tree.map(lambda part: jnp.broadcast_to(part, concepts.iu.shape), member.bounds)
         estimates: list[Float64[Array, " concepts"]] = []
         for operator in operators:
             bits = row_bits((operator,), jnp.zeros(1, jnp.int32))
-            best = _best(join(left, concepts, bits, member.apart, neuron))
+            best = _best(join(left, concepts, bits, member.apart, there))
             inside, outside = best.inside.sum(-1), best.outside.sum(-1)
-            estimates.append(upper_ratio(inside, neuron.n.sum() + outside))
+            estimates.append(upper_ratio(inside, there.n.sum() + outside))
         return jnp.stack(estimates)
 
     return jax.vmap(of_member)(_Row.all(members, apart))

@@ -1,27 +1,28 @@
 """Beam search: at every length keep the best few formulas, and extend only those."""
 
 import functools
+import weakref
 from typing import cast
 
 import equinox as eqx
 import numpy as np
+import scipy.sparse
 from jaxtyping import Int64
 
 from optexp_jax.bounds.base import InadmissibleBoundError
 from optexp_jax.bounds.chains import disjoint_after
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, SearchStats, Status
-from optexp_jax.formula import Formula
-from optexp_jax.formula_batch import PADDING, FormulaBatch
+from optexp_jax.formula_batch import PADDING
 from optexp_jax.guides import AbstractGuide, Members, QuantityGuide
 from optexp_jax.methods.base import AbstractMethod, check_count
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators, operator_bits
-from optexp_jax.overlaps import overlaps_with_concepts
 from optexp_jax.problem import Problem
-from optexp_jax.scores import BatchScores, Score, pad_batch, score_rows
+from optexp_jax.scores import BatchScores, Score
 from optexp_jax.search.beam_candidates import Candidates, in_order, new_candidates
-from optexp_jax.search.beam_queue import BeamQueue, Member
+from optexp_jax.search.beam_children import Children, children_of
+from optexp_jax.search.beam_queue import BeamQueue, Member, Words
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.driver import Counters
 from optexp_jax.search.incumbent import Candidate
@@ -74,10 +75,12 @@ class _Search:
         self._counters = Counters()
         self._speculative = 0
         self._traces = count_traces()
-        table, neuron = problem.table, problem.neuron
-        concepts = table.signatures.incidence.T
-        self._atoms = BatchScores(concepts @ neuron.inside, concepts @ neuron.outside, neuron.size)
-        self._by_name = np.array(sorted(range(table.n_concepts), key=table.names.__getitem__))
+        neuron = problem.neuron
+        self._concepts = _concepts_of(problem.table)
+        counts = np.stack([neuron.inside, neuron.outside], axis=1)
+        inside, outside = (self._concepts.signatures @ counts).T
+        self._atoms = BatchScores(inside, outside, neuron.size)
+        self._words = Words(problem.table.names, problem.operators)
         self._bits = operator_bits(problem.operators)
 
     def run(self) -> Explanation:
@@ -101,7 +104,7 @@ class _Search:
             with self._clock.phase("heap"):
                 n = members.count
                 made = new_candidates(extended, members.apart[:n], self._problem.operators)
-                candidates = in_order(made, estimates[:n], self._by_name)
+                candidates = in_order(made, estimates[:n], self._concepts.by_name)
             self._counters.expanded += len(extended)
             self._counters.estimated += len(candidates)
             queue = BeamQueue(1 if level == depth else self._size, beam)
@@ -111,17 +114,16 @@ class _Search:
 
     def _first_beam(self) -> list[Member]:
         """The best concepts among those that overlap the neuron."""
-        names = self._problem.table.names
 
         def make(row: int, score: Score) -> Member:
-            concept = int(order[row])
-            return Member(Candidate(Formula.concept(names[concept]), score), (concept,), ())
+            return Member(self._words, (int(order[row]),), (), score)
 
-        ious = self._atoms.iou
-        order = np.argsort(-ious, kind="stable")
-        order = order[self._atoms.intersections[order] > 0]
+        atoms = self._atoms
+        order = np.argsort(-atoms.iou, kind="stable")
+        order = order[atoms.intersections[order] > 0]
+        scores = BatchScores(atoms.intersections[order], atoms.extras[order], atoms.neuron_size)
         queue = BeamQueue(2 * self._size, [])
-        queue.visit(np.ones(len(order)), _take(self._atoms, order), 1, make)
+        queue.visit(np.ones(len(order)), scores, 1, make)
         return queue.members
 
     def _members(self, extended: list[Member], before: Members | None) -> Members:
@@ -130,19 +132,18 @@ class _Search:
         Chains are a multiple of four wide, so that most lengths share compiled programs.
         """
         n_rows, width = 2 * self._size, -(-self._problem.depth // 4) * 4
+        padded = extended + extended[-1:] * (n_rows - len(extended))
+        size = len(extended[0])
+        last = size - 1
         concepts, operators = np.full((2, n_rows, width), PADDING, np.int32)
-        for row in range(n_rows):
-            member = extended[min(row, len(extended) - 1)]
-            concepts[row, : len(member)] = member.concepts
-            operators[row, 1 : len(member)] = member.operators
-        parents = np.array([member.parent for member in extended], np.int32)
-        parents = parents[np.minimum(np.arange(n_rows), len(extended) - 1)]
-        last = len(extended[0]) - 1
+        concepts[:, :size] = [member.concepts for member in padded]
+        operators[:, 1:size] = [member.operators for member in padded]
+        parents = np.array([member.parent for member in padded], np.int32)
         apart = self._problem.table.disjoint[concepts[:, last]]
         if before is not None:
             p, q, _ = self._bits[operators[:, last]].T[:, :, None]
             apart = disjoint_after(before.apart[parents], apart, ~q, ~p)
-        return Members(concepts, operators, parents, apart, len(extended), last + 1)
+        return Members(concepts, operators, parents, apart, len(extended), size)
 
     def _visit(
         self,
@@ -153,16 +154,18 @@ class _Search:
     ) -> None:
         """Score candidates in blocks, and take them in one by one."""
         length = members.size + 1
-        start, block = 0, FIRST_BLOCK
-        if self._guide is None:
-            block = len(candidates)
+        with self._clock.phase("exact"):
+            children = self._children(extended, members)
+        start = 0
+        block = len(candidates) if self._guide is None else FIRST_BLOCK
         while start < len(candidates):
             stop = min(start + block, queue.reach(candidates.estimate))
             if stop <= start:
                 return
             part = candidates[start:stop]
             with self._clock.phase("exact"):
-                scores = self._score(extended, members, part)
+                scores = children.scores(part)
+                self._check(extended, part, scores)
             with self._clock.phase("heap"):
                 make = functools.partial(self._make, extended, part)
                 visited = queue.visit(part.estimate, scores, length, make)
@@ -172,52 +175,32 @@ class _Search:
                 return
             start, block = stop, BLOCK
 
-    def _score(
-        self, extended: list[Member], members: Members, candidates: Candidates
-    ) -> BatchScores:
-        """Exact scores of candidates; of all of them, by overlaps, where nothing is ruled out."""
-        table, neuron = self._problem.table, self._problem.neuron
-        if self._guide is None:
-            return self._score_by_overlaps(extended, members, candidates)
-        batch = members.batch(members.count, self._problem.operators)
-        concepts, operators = batch.concepts[candidates.member], batch.operators[candidates.member]
-        concepts[:, members.size] = candidates.concept
-        operators[:, members.size] = candidates.operator
-        labels = FormulaBatch(concepts, operators, self._problem.operators)
-        # Padded to one of two sizes, so that two shapes compile.
-        size = FIRST_BLOCK if len(labels) <= FIRST_BLOCK else BLOCK
-        scores = score_rows(table, neuron, pad_batch(labels, size)).first(len(labels))
-        for row in np.flatnonzero(scores.iou > candidates.estimate)[:1].tolist():
-            raise InadmissibleBoundError(
-                f"{labels.to_formulas(table.names)[row]} has IoU {scores.iou[row]}, above its "
-                f"estimate {candidates.estimate[row]}. The guide {self._guide} is not admissible."
-            )
-        return scores
-
-    def _score_by_overlaps(
-        self, extended: list[Member], members: Members, candidates: Candidates
-    ) -> BatchScores:
-        # Twice as many rows as later levels need, in the first one.
-        n_rows = 2 * self._size if members.size == 1 else self._size
-        overlaps = overlaps_with_concepts(
+    def _children(self, extended: list[Member], members: Members) -> Children:
+        scores = [member.score for member in extended]
+        size = self._atoms.neuron_size
+        return children_of(
             self._problem.table,
             self._problem.neuron,
-            members.batch(n_rows, self._problem.operators),
+            # Twice as many rows as later levels need, in the first one.
+            members.batch(
+                2 * self._size if members.size == 1 else self._size, self._problem.operators
+            ),
+            BatchScores(
+                np.array([score.intersection for score in scores], np.int64),
+                np.array([score.union - size for score in scores], np.int64),
+                size,
+            ),
+            self._atoms,
         )
-        m, c = candidates.member, candidates.concept
-        p, q, r = self._bits[candidates.operator].T.astype(np.int64)
-        scores = [member.candidate.score for member in extended]
-        size = self._atoms.neuron_size
 
-        def joined(left: list[int], right: np.ndarray, shared: np.ndarray) -> np.ndarray:
-            P, k = np.array(left, np.int64)[m], shared[m, c]
-            return p * (P - k) + q * (right[c] - k) + r * k
-
-        return BatchScores(
-            joined([s.intersection for s in scores], self._atoms.intersections, overlaps.inside),
-            joined([s.union - size for s in scores], self._atoms.extras, overlaps.outside),
-            size,
-        )
+    def _check(self, extended: list[Member], candidates: Candidates, scores: BatchScores) -> None:
+        """Refuse a guide whose estimates are below exact scores."""
+        for row in np.flatnonzero(scores.iou > candidates.estimate)[:1].tolist():
+            wrong = self._make(extended, candidates, row, scores[row]).candidate
+            raise InadmissibleBoundError(
+                f"{wrong.formula} has IoU {wrong.score.iou}, above its estimate "
+                f"{candidates.estimate[row]}. The guide {self._guide} is not admissible."
+            )
 
     def _make(
         self, extended: list[Member], candidates: Candidates, row: int, score: Score
@@ -226,12 +209,8 @@ class _Search:
             int(part[row]) for part in (candidates.member, candidates.operator, candidates.concept)
         )
         parent = extended[rank]
-        formula = parent.candidate.formula.then(
-            self._problem.operators[o], self._problem.table.names[c]
-        )
-        return Member(
-            Candidate(formula, score), (*parent.concepts, c), (*parent.operators, o), rank
-        )
+        chain = (*parent.concepts, c), (*parent.operators, o)
+        return Member(self._words, *chain, score, rank)
 
     def _explanation(self, best: Candidate | None, upper: float, status: Status) -> Explanation:
         return Explanation(
@@ -251,5 +230,22 @@ class _Search:
         )
 
 
-def _take(scores: BatchScores, rows: Int64[np.ndarray, " rows"]) -> BatchScores:
-    return BatchScores(scores.intersections[rows], scores.extras[rows], scores.neuron_size)
+class _Concepts:
+    """What every search needs of the concepts of one table; get it with `_concepts_of`."""
+
+    def __init__(self, table: ConceptTable):
+        order = sorted(range(table.n_concepts), key=table.names.__getitem__)
+        self.by_name: Int64[np.ndarray, " concepts"] = np.array(order)
+        """Concepts in the order of their names."""
+        # By columns: products then read counts in their order, and add them up in the cache.
+        self.signatures: scipy.sparse.csc_array = table.signatures.incidence.T
+        """Which signatures hold each concept."""
+
+
+_tables: weakref.WeakKeyDictionary[ConceptTable, _Concepts] = weakref.WeakKeyDictionary()
+
+
+def _concepts_of(table: ConceptTable) -> _Concepts:
+    if table not in _tables:
+        _tables[table] = _Concepts(table)
+    return _tables[table]

@@ -41,9 +41,9 @@ def new_candidates(
     """
     bits = operator_bits(operators)
     adds = bits[:, 0] & bits[:, 1]
-    made = adds[None, :, None] | ~apart[:, None, :]
-    for row, member in enumerate(members):
-        made[row][:, list(member.concepts)] = False
+    made = adds[:, None] | ~apart[:, None, :]
+    held = np.array([member.concepts for member in members])
+    made[np.arange(len(members))[:, None], :, held] = False
     _drop_twins(members, operators, made)
     return made
 

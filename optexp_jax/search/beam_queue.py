@@ -3,27 +3,57 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float64
 
+from optexp_jax.formula import Formula
+from optexp_jax.operators import Operator
 from optexp_jax.scores import BatchScores, Score
 from optexp_jax.search.incumbent import Candidate
 
 
 @dataclass(frozen=True)
-class Member:
-    """A formula of the beam, by name and as the chain of indices that it was grown as."""
+class Words:
+    """What the indices of chains stand for."""
 
-    candidate: Candidate
+    names: tuple[str, ...]
+    operators: tuple[Operator, ...]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A formula of the beam, as the chain of indices that it was grown as."""
+
+    words: Words
     concepts: tuple[int, ...]
     operators: tuple[int, ...]
     """Operators of the steps, one fewer than concepts."""
+    score: Score
     parent: int = 0
     """Which of the members that were extended it grew from."""
 
     def __len__(self) -> int:
         return len(self.concepts)
+
+    @cached_property
+    def candidate(self) -> Candidate:
+        """The formula by name: made when it is asked for, because most members leave again."""
+        return Candidate(
+            Formula(
+                tuple(self.words.names[c] for c in self.concepts),
+                tuple(self.words.operators[o] for o in self.operators),
+            ),
+            self.score,
+        )
+
+    def beats(self, other: "Member") -> bool:
+        """A higher IoU; among equal ones, the shorter formula, then the smaller canonical form."""
+        ahead = _ahead(self.score, other.score)
+        if ahead or len(self) != len(other):
+            return ahead > 0 or (ahead == 0 and len(self) < len(other))
+        return self.candidate.formula < other.candidate.formula
 
 
 class BeamQueue:
@@ -39,11 +69,11 @@ class BeamQueue:
         if len(self.members) < self.size:
             return -math.inf
         # The quotient is rounded to nearest: a step down makes it a lower bound for sure.
-        return math.nextafter(self.members[-1].candidate.score.iou, -math.inf)
+        return math.nextafter(self.members[-1].score.iou, -math.inf)
 
     def reach(self, estimates: Float64[np.ndarray, " candidates"]) -> int:
         """How many candidates come before the first below the floor; estimates descend."""
-        return int(np.searchsorted(-estimates, -self.floor, side="right"))
+        return int((-estimates).searchsorted(-self.floor, side="right"))
 
     def visit(
         self,
@@ -56,26 +86,29 @@ class BeamQueue:
 
         Returns how many were visited. `make` is called for those that may enter only.
         """
-        ious, stop = scores.iou, self.reach(estimates)
-        for row in np.flatnonzero(ious[:stop] >= self.floor).tolist():
-            if row >= stop:
+        ious = scores.iou
+        rows = np.flatnonzero(ious >= self.floor)
+        entered = -1
+        for row, iou, estimate in zip(
+            rows.tolist(), ious[rows].tolist(), estimates[rows].tolist(), strict=True
+        ):
+            if estimate < self.floor:
                 break
-            if ious[row] >= self.floor and self._offer(scores[row], length, row, make):
-                stop = max(self.reach(estimates), row + 1)
-        return stop
+            if iou >= self.floor and self._offer(scores[row], length, row, make):
+                entered = row
+        return max(self.reach(estimates), entered + 1)
 
     def _offer(
         self, score: Score, length: int, row: int, make: Callable[[int, Score], Member]
     ) -> bool:
         if len(self.members) == self.size:
             worst = self.members[-1]
-            other = worst.candidate.score
-            ahead = score.intersection * other.union - other.intersection * score.union
+            ahead = _ahead(score, worst.score)
             if ahead < 0 or (ahead == 0 and len(worst) < length):
                 return False
         member = make(row, score)
         place = len(self.members)
-        while place and member.candidate.beats(self.members[place - 1].candidate):
+        while place and member.beats(self.members[place - 1]):
             place -= 1
         if place == self.size:
             return False
@@ -83,3 +116,8 @@ class BeamQueue:
         del self.members[self.size :]
         self.floor = self._find_floor()
         return True
+
+
+def _ahead(score: Score, other: Score) -> int:
+    """The sign tells which IoU is higher, without rounding."""
+    return score.intersection * other.union - other.intersection * score.union
