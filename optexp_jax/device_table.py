@@ -6,7 +6,7 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int32, Int64, Shaped, UInt32
+from jaxtyping import Array, Bool, Int64, Shaped, UInt32
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.mesh import on_every_device
@@ -45,12 +45,6 @@ class DeviceTable:
         bits = np.left_shift(np.uint32(1), lane.astype(np.uint32))
         np.bitwise_or.at(words, (signatures.indices, word), bits)
         return words
-
-    @cached_property
-    def signature_entries(self) -> tuple[Int32[Array, " entries"], Int32[Array, " entries"]]:
-        """Every (signature, concept of it), as two columns."""
-        signatures = self._table.signatures
-        return jnp.asarray(signatures.owners.astype(np.int32)), jnp.asarray(signatures.indices)
 
     @cached_property
     def patch_signature(self) -> Int64[Array, " padded"]:

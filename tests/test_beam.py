@@ -11,6 +11,7 @@ from jaxtyping import Float64
 from strategies import ALL_OPERATORS, BUT, XOR, Case
 
 import optexp_jax as ox
+from optexp_jax import overlaps
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import PADDING, FormulaBatch
 from optexp_jax.guides import members as members_module
@@ -166,7 +167,7 @@ def test_host_and_device_give_the_scores_of_children(seed: int):
     )
     members = ox.iou_many(case.table, case.neuron, formulas)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beam_children, "BLOCK", 2 * len(case.table.signatures))
+        patch.setattr(overlaps, "BLOCK", 2 * len(case.table.signatures))
         for on_host in (True, False):
             children = beam_children.children_of(
                 case.table, case.neuron, batch, members, atoms, on_host
