@@ -350,11 +350,16 @@ def in_order(chains: Chains, rank: np.ndarray) -> np.ndarray:
 
 
 def effective(setting: Setting, chains: Chains) -> np.ndarray:
-    """Chains whose last step is OR, or a filter that meets another concept: others do nothing."""
+    """Chains whose last step is OR, or a filter that meets another concept: others do nothing.
+
+    Nor do any filters where no two concepts meet.
+    """
     inside, outside = gram(setting)
     overlap = inside + outside
     np.fill_diagonal(overlap, 0)
     meets = np.atleast_1d(overlap[:, setting.free].any(1))
+    if not overlap[np.ix_(setting.free, setting.free)].any():
+        return (chains.forms == UNION).all(1)
     return (chains.forms[:, -1] == UNION) | meets[chains.concepts[:, -1]]
 
 

@@ -1,5 +1,6 @@
 """Which longer formulas may beat the incumbent, at a place and around a label."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -19,7 +20,7 @@ from optexp_jax.shapes import fill_up
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, Forms
 from optexp_jax.tight.last_steps import longer_labels
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.outer import effective_steps, outer_bounds, outer_rows
+from optexp_jax.tight.outer import OuterRows, effective_steps, outer_bounds, outer_rows
 from optexp_jax.tight.pair_bounds import highest_pair_bounds, pair_bounds
 from optexp_jax.tight.place import FEW_LABELS, Children, Place
 from optexp_jax.tight.ranking import Ranking
@@ -50,6 +51,14 @@ class View:
     rows: Rows
 
 
+@dataclass(frozen=True, eq=False)
+class OuterSteps:
+    """Steps of some forms, with some concepts."""
+
+    forms: Forms
+    concepts: Int32[np.ndarray, " concepts"]
+
+
 class TightChildren:
     """Bounds what a place or a label can become, and makes nodes of what may beat the incumbent."""
 
@@ -77,10 +86,13 @@ class TightChildren:
             highest = np.asarray(highest_pair_bounds(view.region, view.rows, forms=self._forms))
             parts = [self._queue_pairs(view, self._pairs(view, highest, view.need), 1)]
             self._counters.estimated += int(place.allowed.sum()) ** 2
-            if left == 4:
-                parts.append(self._two_step_nodes(view, highest))
             if left >= 4:
-                parts.append(self._outer_nodes(view, upper))
+                rows = outer_rows(view.region, longest=self._length - 1)
+                from_inside = left == 4 and bool(rows.meeting)
+                if from_inside:
+                    parts.append(self._two_step_nodes(view, highest))
+                steps = self._outer_steps(place, from_inside)
+                parts.append(self._outer_nodes(view, rows, upper, steps))
         return concatenate(parts)
 
     def longer(self, place: Place, children: Children, incumbent: Incumbent) -> Queued[TightNodes]:
@@ -141,47 +153,44 @@ class TightChildren:
         nodes = TightNodes.around(pairs.labels, self._length, place.steps, further, v)
         return self._queue(nodes, place.decided(v) + pairs.value)
 
-    def _outer_nodes(self, view: View, upper: float) -> Queued[TightNodes]:
+    def _outer_nodes(
+        self, view: View, rows: OuterRows, upper: float, steps: Sequence[OuterSteps]
+    ) -> Queued[TightNodes]:
         """Next outer steps with which some completion may beat the incumbent."""
         place, v = view.place, view.v
-        left = self._length - len(place.steps) - 1
         # The node's own bound holds for all that can be made here, at the v of then and so at any
         # higher one. Next to an outer OR it leaves out pure ORs of higher rank; the class with one
         # filter less a source, which is not ordered, bounds them as part of a longer chain.
         known = (
             view.region,
-            outer_rows(view.region, longest=self._length - 1),
+            rows,
             self.ranking.rank,
             jnp.float64(upper * self._problem.neuron.size - place.decided(v)),
-            jnp.int32(left),
+            jnp.int32(self._length - len(place.steps) - 1),
         )
         w = np.full((3, len(place.allowed)), -np.inf)
-        for steps, concepts in self._outer_steps(view, left):
-            for start in range(0, len(concepts), ROWS_AT_ONCE):
-                c = concepts[start : start + ROWS_AT_ONCE]
+        for part in steps:
+            for start in range(0, len(part.concepts), ROWS_AT_ONCE):
+                c = part.concepts[start : start + ROWS_AT_ONCE]
                 padded = fill_up(c, ROWS_AT_ONCE)
-                found = outer_bounds(*known, padded, forms=self._forms, steps=steps)
+                found = outer_bounds(*known, padded, forms=self._forms, steps=part.forms)
                 w[:, c] = np.maximum(w[:, c], np.asarray(found)[: len(c)].T)
-            self._counters.estimated += len(concepts)
+            self._counters.estimated += len(part.concepts)
         effective = np.asarray(effective_steps(view.region))
         w = np.where(self._in_order(place) & effective, w, -np.inf)
         form, concept = (part.astype(np.int32) for part in np.nonzero(w >= view.need))
         nodes = TightNodes.outer(self._length, place.steps, form, concept, v)
         return self._queue(nodes, place.decided(v) + w[form, concept])
 
-    def _outer_steps(
-        self, view: View, left: int
-    ) -> list[tuple[Forms, Int32[np.ndarray, " concepts"]]]:
-        """Which outer steps are searched, with which concepts."""
-        allowed, light = view.place.allowed, self.ranking.light(view.place.allowed)
-        concepts = np.flatnonzero(allowed).astype(np.int32)
-        if left > 3:
-            return [(self._forms, concepts)]
-        # The others are bounded from the inside.
-        heavy = np.flatnonzero(allowed & ~light).astype(np.int32)
+    def _outer_steps(self, place: Place, from_inside: bool) -> list[OuterSteps]:
+        """Which outer steps are searched; fewer where the others are bounded from the inside."""
+        concepts = np.flatnonzero(place.allowed).astype(np.int32)
+        if not from_inside:
+            return [OuterSteps(self._forms, concepts)]
+        heavy = np.flatnonzero(place.allowed & ~self.ranking.light(place.allowed)).astype(np.int32)
         return [
-            (Forms(self._forms.union, False, False), heavy),
-            (Forms(False, self._forms.intersection, False), concepts),
+            OuterSteps(Forms(self._forms.union, False, False), heavy),
+            OuterSteps(Forms(False, self._forms.intersection, False), concepts),
         ]
 
     def _in_order(self, place: Place) -> Bool[np.ndarray, "forms concepts"]:

@@ -98,11 +98,12 @@ def outer_bounds(
             possible &= (sources == 1) | forms.union
             return jnp.maximum(bound, jnp.where(possible, sum_of_largest(share, sources), NEVER))
 
-        one = jnp.ones((), left.dtype)
-        return jax.lax.fori_loop(one, left + 1, of_class, jnp.full(len(c), NEVER))
+        # Where no two concepts meet, filters change nothing: all concepts are sources.
+        first = jnp.where(rows.meeting, 1, left).astype(left.dtype)
+        return jax.lax.fori_loop(first, left + 1, of_class, jnp.full(len(c), NEVER))
 
     def if_meeting(bound: Callable[[], Float64[Array, " rows"]]) -> Float64[Array, " rows"]:
-        """Where no two concepts meet, filters change nothing (`effective_steps`)."""
+        """Filters are not effective elsewhere (`effective_steps`)."""
         return jax.lax.cond(rows.meeting, bound, lambda: jnp.full(len(c), NEVER))
 
     without = region.own_i[None, :] - inside, region.own_e[None, :] - outside

@@ -45,7 +45,11 @@ def searched_there(
             labels = nodes.labels(np.array([row]))
             label, label_forms = labels.inner[0].tolist(), labels.forms[0].tolist()
             if not label:
-                claimed[row, column] = _in_order(steps[-1], *inside, ranking.rank)
+                around = places.at(steps[:-1])
+                plain = all(form == UNION for form in inside[1])
+                claimed[row, column] = (plain or _any_meet(around)) and _in_order(
+                    steps[-1], *inside, ranking.rank
+                )
             elif (inside[0][: len(label)], inside[1][: len(label) - 1]) == (label, label_forms):
                 place, v = places.at(steps), float(nodes.v[row])
                 claimed[row, column] = inner == len(label) + nodes.further[row] and (
@@ -105,6 +109,12 @@ def _comes_later(
         both = _both(place, v)
         return bool(both[a, b] <= min(both[a, x], both[a, y]))
     return True
+
+
+def _any_meet(place: Place) -> bool:
+    """Whether any two concepts meet: elsewhere filters change nothing, and are left out."""
+    overlap = (place.counts.inside + place.counts.outside)[np.ix_(place.allowed, place.allowed)]
+    return bool((overlap - np.diag(overlap.diagonal())).any())
 
 
 def _both(place: Place, v: float) -> Float64[np.ndarray, "concepts concepts"]:
