@@ -102,7 +102,7 @@ class DeviceNeuron:
             for counts in (neuron.inside, neuron.outside)
         ]
         with jax.enable_x64(True):
-            moved = _move(*by_patch, *by_signature)
+            moved = move(*by_patch, *by_signature)
         self.patch_inside: Int64[Array, " padded"] = moved[0]
         self.patch_outside: Int64[Array, " padded"] = moved[1]
         self.inside: Int64[Array, "words lanes"] = on_every_device(moved[2])
@@ -128,9 +128,11 @@ def device_neuron(table: ConceptTable, neuron: NeuronCounts) -> DeviceNeuron:
 
 
 @jax.jit
-def _move(*arrays: Int64[Array, "..."]) -> tuple[Int64[Array, "..."], ...]:
+def move(
+    *arrays: Shaped[Array | np.ndarray | np.generic, "..."],
+) -> tuple[Shaped[Array, "..."], ...]:
     """Host arrays on the device. For small ones a compiled call is faster than `device_put`."""
-    return arrays
+    return tuple(jnp.asarray(array) for array in arrays)
 
 
 def _pad(array: Shaped[np.ndarray, " n"], size: int, value: int = 0) -> Shaped[np.ndarray, " size"]:

@@ -1,16 +1,17 @@
 """Nodes of the published search: a label and the path that goes on from it."""
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
 from optexp_jax.bounds.known import row_bytes
 from optexp_jax.formula_batch import PADDING, FormulaBatch
+from optexp_jax.pytrees import pytree
 
 AGGREGATED, SAMPLED, REWRITTEN = 0, 1, 2
 
 
-class PaperNodes(eqx.Module):
+@pytree
+class PaperNodes:
     """Nodes (label, next operator): a chain, which path goes on from it, how well it is bounded."""
 
     concepts: Int32[np.ndarray, "nodes length"]

@@ -23,8 +23,11 @@ class TightBounds(Bounds):
     `PaperBounds`, whose estimates hold for every operator.
     """
 
-    beam: int = eqx.field(default=6, kw_only=True)
-    """Labels of each length whose children are scored first, to start with a good incumbent."""
+    beam: int | None = eqx.field(default=None, kw_only=True)
+    """Labels of each length whose children are scored first, to start with a good incumbent.
+
+    None leaves it to the problem: 6, or none where the search itself is over as soon.
+    """
 
     def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
         prepare_grams(table, neurons)

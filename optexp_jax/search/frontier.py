@@ -9,18 +9,20 @@ import heapq
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Float64, Int64
 
-Nodes = TypeVar("Nodes", bound=eqx.Module)
-"""A batch of nodes: a module of host arrays that share their first axis."""
+from optexp_jax.pytrees import pytree
 
-Tree = TypeVar("Tree", bound=eqx.Module)
+Nodes = TypeVar("Nodes")
+"""A batch of nodes: a pytree of host arrays that share their first axis."""
+
+Tree = TypeVar("Tree")
 
 
-class Queued(eqx.Module, Generic[Nodes]):
+@pytree
+class Queued(Generic[Nodes]):
     """Nodes with their upper bounds; among equals, the one of lower `priority` goes first."""
 
     nodes: Nodes

@@ -1,11 +1,10 @@
 """Which longer formulas may beat the incumbent, at a place and around a label."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from weakref import WeakKeyDictionary
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -120,7 +119,7 @@ class TightChildren:
         known = view.region, view.rows
         limits = short_formulas(view.region, forms=self._forms)
         three = jnp.float64(self._highest_of_three(view, highest, float(limits.two)))
-        limits = eqx.tree_at(lambda limits: limits.three, limits, three)
+        limits = replace(limits, three=three)
         more = step_rows(*known)
         of_rows = partial(two_step_bounds, *known, more, limits, forms=self._forms)
         rows = np.flatnonzero(view.place.allowed)

@@ -1,8 +1,7 @@
 """The forms of a step: which of the three operators it is."""
 
 from collections.abc import Sequence
-
-import equinox as eqx
+from dataclasses import dataclass
 
 from optexp_jax.operators import AND, AND_NOT, OR, Operator
 
@@ -13,12 +12,13 @@ OPERATORS = (OR, AND, AND_NOT)
 """The operator of each form."""
 
 
-class Forms(eqx.Module):
+@dataclass(frozen=True)
+class Forms:
     """Which operators may be used."""
 
-    union: bool = eqx.field(static=True)
-    intersection: bool = eqx.field(static=True)
-    difference: bool = eqx.field(static=True)
+    union: bool
+    intersection: bool
+    difference: bool
 
     @classmethod
     def of(cls, operators: Sequence[Operator]) -> "Forms":

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,11 +17,13 @@ from jaxtyping import Array, Bool, Int32, Int64, Num
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.platform import prefers_host_kernels
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.pair_index import pair_index
 from optexp_jax.tracing import note_trace
 
 
-class Gram(eqx.Module):
+@pytree
+class Gram:
     """`inside[a, b] = |a ∩ b ∩ N|` and `outside[a, b] = |a ∩ b \\ N|` over a region."""
 
     inside: Int64[Array, "concepts concepts"]

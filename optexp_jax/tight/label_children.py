@@ -2,11 +2,11 @@
 
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.labels import LabelCounts
 from optexp_jax.tight.pair_scores import Decided
@@ -14,7 +14,8 @@ from optexp_jax.tight.region import NEVER
 from optexp_jax.tracing import note_trace
 
 
-class Surroundings(eqx.Module):
+@pytree
+class Surroundings:
     """What labels of one place are joined with."""
 
     own_inside: Int64[Array, " concepts"]

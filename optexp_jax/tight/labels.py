@@ -6,11 +6,8 @@ rest of a pair's counts follows from the Gram matrices.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
-import equinox as eqx
 import numpy as np
-import scipy.sparse
 from jaxtyping import Array, Bool, Int32, Int64
 
 from optexp_jax.concepts.signatures import Signatures
@@ -19,9 +16,10 @@ from optexp_jax.formula_batch import PADDING, FormulaBatch
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.overlaps import overlaps_with_concepts
 from optexp_jax.platform import prefers_host_kernels
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION
 from optexp_jax.tight.grams import HostGram
-from optexp_jax.tight.pair_index import RowLists, pair_index
+from optexp_jax.tight.pair_index import RowLists, pair_index, ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +64,8 @@ class Labels:
         return Labels(np.column_stack([self.inner, concept]), np.column_stack([self.forms, form]))
 
 
-class LabelCounts(eqx.Module):
+@pytree
+class LabelCounts:
     """Exact counts of labels in a region: their own, and of what they share with every concept."""
 
     inside: Int64[Array | np.ndarray, " labels"]
@@ -131,7 +130,12 @@ def _pairs_on_host(
 def _by_concept(
     lists: RowLists, weights: Int64[np.ndarray, " signatures"], signatures: Signatures
 ) -> Int64[np.ndarray, "lists concepts"]:
-    """Weights summed over what each list shares with every concept: one sparse product."""
-    shape = len(lists), len(signatures)
-    weighted = scipy.sparse.csr_array((weights[lists.rows], lists.rows, lists.indptr), shape)
-    return cast(scipy.sparse.csr_array, weighted @ signatures.incidence).toarray()
+    """Weights summed over what each list shares with every concept."""
+    n = signatures.n_concepts
+    lengths = signatures.lengths[lists.rows]
+    entries = ranges(signatures.indptr[lists.rows], lengths)
+    first = np.repeat(np.arange(len(lists)) * n, np.diff(lists.indptr))
+    cell = np.repeat(first, lengths) + signatures.indices[entries]
+    # Counts add up to less than 2**53, so that their sums as float64 are exact.
+    sums = np.bincount(cell, np.repeat(weights[lists.rows], lengths), len(lists) * n)
+    return sums.astype(np.int64).reshape(-1, n)

@@ -8,12 +8,12 @@ overlap within P or outside of it. First every x is bounded with the best y of a
 from dataclasses import dataclass
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.label_children import not_in
@@ -61,7 +61,8 @@ def longer_labels(
     return Longer(labels, np.concatenate([part.upper for part in found]))
 
 
-class _Pairs(eqx.Module):
+@pytree
+class _Pairs:
     """Pairs P with their overlaps, in floating point."""
 
     w: Float64[Array, "labels one"]

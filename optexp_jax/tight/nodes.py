@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.place import Step
 
@@ -14,7 +14,8 @@ INNER = 3
 """The longest label that a node fixes innermost."""
 
 
-class TightNodes(eqx.Module):
+@pytree
+class TightNodes:
     """Outer steps, from the outermost inward, and a label that is innermost.
 
     A node stands for the chains that put `further` more steps between its label and its outer
@@ -54,9 +55,11 @@ class TightNodes(eqx.Module):
 
         A group stands where the first of its nodes does.
         """
-        kind = np.column_stack([self.forms, self.concepts, self.inner == NONE, self.further])
-        _, first, group = np.unique(kind, axis=0, return_index=True, return_inverse=True)
-        return [np.flatnonzero(group.reshape(-1) == group[row]) for row in np.sort(first)]
+        kinds = np.column_stack([self.forms, self.concepts, self.inner == NONE, self.further])
+        groups: dict[bytes, list[int]] = {}
+        for row, kind in enumerate(kinds):
+            groups.setdefault(kind.tobytes(), []).append(row)
+        return [np.array(rows) for rows in groups.values()]
 
     @classmethod
     def around(

@@ -14,19 +14,20 @@ largest shares.
 from collections.abc import Callable
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.largest import largest, sum_of_largest
 from optexp_jax.tight.region import NEVER, Region
 from optexp_jax.tracing import note_trace
 
 
-class OuterRows(eqx.Module):
+@pytree
+class OuterRows:
     """What other concepts can take away of each concept."""
 
     largest_e: Float64[Array, "counts concepts"]

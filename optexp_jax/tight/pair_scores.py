@@ -2,17 +2,18 @@
 
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float64, Int32, Int64
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.region import NEVER, Block, Region
 from optexp_jax.tracing import note_trace
 
 
-class Decided(eqx.Module):
+@pytree
+class Decided:
     """Locations outside of a region: what the outer steps have decided to be positive."""
 
     inside: Int64[Array, ""]
@@ -25,7 +26,8 @@ class Decided(eqx.Module):
         return intersection / (self.union + outside).astype(jnp.float64)
 
 
-class PairScores(eqx.Module):
+@pytree
+class PairScores:
     """IoUs in floating point, to be compared exactly."""
 
     single: Float64[Array, " concepts"]

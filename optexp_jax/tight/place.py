@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64
 
+from optexp_jax.device_table import move
 from optexp_jax.formula import Formula
 from optexp_jax.problem import Problem
 from optexp_jax.scores import Score
@@ -82,27 +82,25 @@ class Place:
         return HostGram.of(self.gram)
 
     @cached_property
-    def decision(self) -> Decided:
-        """What is decided, on the device."""
+    def around(self) -> Surroundings:
+        """What labels are joined with here."""
+        own_inside, own_outside = self.counts.inside.diagonal(), self.counts.outside.diagonal()
         union = self._problem.neuron.size + self.decided_outside
         with jax.enable_x64(True):
-            return Decided(jnp.int64(self.decided_inside), jnp.int64(union))
-
-    @cached_property
-    def _around(self) -> Surroundings:
-        own_inside, own_outside = self.counts.inside.diagonal(), self.counts.outside.diagonal()
-        with jax.enable_x64(True):
-            return Surroundings(
-                jnp.asarray(own_inside),
-                jnp.asarray(own_outside),
-                jnp.asarray(self.allowed),
-                self.decision,
+            moved = move(
+                own_inside,
+                own_outside,
+                self.allowed,
+                np.int64(self.decided_inside),
+                np.int64(union),
             )
+        return Surroundings(moved[0], moved[1], moved[2], Decided(moved[3], moved[4]))
 
     def region(self, v: float, light: Bool[np.ndarray, " concepts"]) -> Region:
         """What bounds see of the place, at some v."""
         with jax.enable_x64(True):
-            return Region(self.gram, jnp.asarray(self.allowed), jnp.asarray(light), jnp.float64(v))
+            moved = move(light, np.float64(v))
+        return Region(self.gram, self.around.allowed, moved[0], moved[1])
 
     def decided(self, v: float) -> float:
         """W of what is decided."""
@@ -166,13 +164,13 @@ class Place:
         size = LABELS_AT_ONCE if len(labels) > FEW_LABELS else FEW_LABELS
         counts, inner = jax.tree.map(lambda part: fill_up(part, size), (counts, labels.inner))
         with jax.enable_x64(True):
-            iou = score_children(self._around, counts, inner, forms=self._forms)
+            iou = score_children(self.around, counts, inner, forms=self._forms)
             return Children(labels, counts, inner, np.asarray(iou)[: len(labels)])
 
     def highest_w(self, children: Children, v: float) -> float:
         """The highest W of the labels' children, over what is undecided; −∞ if there is none."""
         with jax.enable_x64(True):
-            known = self._around, children.counts, children.inner
+            known = self.around, children.counts, children.inner
             return float(highest_w(*known, v, forms=self._forms).max())
 
 

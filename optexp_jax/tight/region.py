@@ -10,11 +10,11 @@ leave is then fetched by rows.
 
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.grams import Gram
 
@@ -23,7 +23,8 @@ ROWS_AT_ONCE = 32
 """Rows that are fetched at once. The arrays of more of them would not stay in a cache."""
 
 
-class Region(eqx.Module):
+@pytree
+class Region:
     """Where the inner part of a formula does its work, at one v."""
 
     gram: Gram
@@ -60,7 +61,8 @@ class Region(eqx.Module):
         return Block(every, self.gram.inside, self.gram.outside, self)
 
 
-class Block(eqx.Module):
+@pytree
+class Block:
     """Some concepts a next to every concept b: what both have, `[a, b]`."""
 
     a: Int32[Array, " rows"]

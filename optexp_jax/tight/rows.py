@@ -3,16 +3,17 @@
 They are made once for a region, and bound all of its pairs at once.
 """
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.region import NEVER, Region
 from optexp_jax.tracing import note_trace
 
 
-class Rows(eqx.Module):
+@pytree
+class Rows:
     """Maxima over the other concepts z, for every concept a."""
 
     removed: Float64[Array, " concepts"]

@@ -2,17 +2,18 @@
 
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.region import NEVER, Region
 from optexp_jax.tracing import note_trace
 
 
-class Limits(eqx.Module):
+@pytree
+class Limits:
     """The highest W of short formulas in a region."""
 
     light: Float64[Array, ""]

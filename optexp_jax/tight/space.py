@@ -22,6 +22,9 @@ from optexp_jax.tight.searched import searched_there
 
 FIRST_BATCH, MOST_AT_ONCE = 16, 256
 """Nodes that are expanded at once: ever more, as a search that is not over soon takes long."""
+FEW_CONCEPTS, SMALL_BATCH = 256, 128
+"""On tables of so few concepts a batch costs little more than a node."""
+BEAM = 6
 ROUNDING = 1 - 2.0**-48
 """IoUs in float64 that differ by less may be equal; they are compared in integers."""
 
@@ -31,11 +34,15 @@ class TightSpace(AbstractSpace[TightNodes]):
 
     family = "TightBounds"
 
-    def __init__(self, problem: Problem, batch_size: int | None, beam: int):
-        super().__init__(FIRST_BATCH if batch_size is None else batch_size)
+    def __init__(self, problem: Problem, batch_size: int | None, beam: int | None):
+        small = problem.table.n_concepts <= FEW_CONCEPTS
+        first_batch = SMALL_BATCH if small else FIRST_BATCH
+        super().__init__(first_batch if batch_size is None else batch_size)
         self._grows = batch_size is None
         self._problem = problem
         self._length = problem.depth
+        if beam is None:
+            beam = 0 if small and problem.depth <= 3 else BEAM
         self._beam = beam
         self._places = Places(problem)
         self._forms = Forms.of(problem.operators)

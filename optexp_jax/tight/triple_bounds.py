@@ -2,11 +2,11 @@
 
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float64, Int32, Int64
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.region import NEVER, Region
 from optexp_jax.tracing import note_trace
@@ -38,7 +38,8 @@ def triple_bounds(
     return jax.vmap(one)(form, a, b)
 
 
-class _Counts(eqx.Module):
+@pytree
+class _Counts:
     """Two concepts next to every concept x: locations of each, and of each two."""
 
     a: Float64[Array, ""]
@@ -62,7 +63,8 @@ class _Counts(eqx.Module):
         return jnp.maximum(low, 0.0), high
 
 
-class _Pair(eqx.Module):
+@pytree
+class _Pair:
     """The same inside the neuron and outside of it."""
 
     i: _Counts

@@ -19,11 +19,11 @@ Wherever a formula is split in two, what is known of shorter formulas limits one
 from collections.abc import Callable
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
+from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.region import NEVER, Block, Region, least
 from optexp_jax.tight.rows import Rows
@@ -31,7 +31,8 @@ from optexp_jax.tight.short_formulas import Limits
 from optexp_jax.tracing import note_trace
 
 
-class StepRows(eqx.Module):
+@pytree
+class StepRows:
     """Maxima over the other concepts z, for every concept a, that `Rows` does not have."""
 
     light_added: Float64[Array, " concepts"]
