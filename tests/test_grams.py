@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from search_cases import SUBSETS, seeds
-from tight_cases import DIRECTED, N, Setting, any_case, some_setting
+from tight_cases import DIRECTED, N, Setting, any_case, is_new, some_setting
 
 import optexp_jax as ox
 from optexp_jax.testing import Case
@@ -17,6 +17,7 @@ from optexp_jax.tight.labels import Labels, count_labels
 from optexp_jax.tight.pair_index import pair_index, ranges
 from optexp_jax.tight.place import Step
 from optexp_jax.tight.place_scores import PlaceScores
+from optexp_jax.tight.reduced import SHARE, Reduced
 from support import examples
 
 kernels = pytest.mark.parametrize("on_host", [True, False], ids=["host", "device"])
@@ -268,6 +269,43 @@ def test_scores_of_pairs(seed: int):
     alone[ones.concepts[:, 0]] = intersections / unions
     np.testing.assert_array_equal(scores.single, alone)
     assert scores.best == max(expected.max(), alone.max())
+
+
+@examples(20)
+@given(seed=seeds)
+def test_places_reduced_to_the_concepts_they_hold(seed: int):
+    rng = np.random.default_rng(seed)
+    setting = some_setting(rng, SUBSETS[rng.integers(len(SUBSETS))])
+    case, place, forms = setting.case, setting.place, Forms.of(setting.operators)
+    reduced = Reduced.of(place, case.table, case.neuron)
+    if reduced is None:
+        return
+    present = np.flatnonzero((place.counts.inside + place.counts.outside).diagonal())
+    present = present[place.allowed[present]]
+    held = [k for k in np.flatnonzero(place.allowed) if members(case)[k][place.undecided].any()]
+    assert reduced.n_present == len(held) <= N // SHARE
+    assert set(present) <= set(held)
+    for small, whole in (
+        (reduced.gram.inside, place.counts.inside),
+        (reduced.gram.outside, place.counts.outside),
+    ):
+        expected = np.zeros((N // SHARE, N // SHARE), np.int64)
+        expected[: len(held), : len(held)] = whole[np.ix_(held, held)]
+        np.testing.assert_array_equal(small, expected)
+    # Nothing is said to be there only if there is nothing: pairs by IoU, and more by W.
+    # A concept that is not there scores what the outer steps do without it.
+    scores = PlaceScores.at(place, forms)
+    best = float(max(scores.single[held].max(initial=-np.inf), scores.highest.max()))
+    triples = setting.chains(3)
+    most = triples.w(setting.v).max(initial=-np.inf)
+    for reached in (best, float(np.nextafter(best, 2))):
+        for need in (most, 2 * abs(most) + 1, np.inf):
+            if reduced.holds_nothing(place.decision, reached, float(setting.v), float(need), forms):
+                assert best < reached
+                fresh = triples.take(is_new(setting, triples))
+                assert fresh.w(setting.v).max(initial=-np.inf) <= need + 1e-6
+            elif need == np.inf:
+                assert best >= reached
 
 
 def test_a_place_decides_what_its_steps_say():

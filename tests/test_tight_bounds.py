@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from search_cases import SUBSETS, seeds
 from tight_cases import (
@@ -301,6 +301,7 @@ def test_limits_of_short_formulas():
 @each_subset
 @examples(4)
 @given(seed=seeds)
+@example(seed=1876630)  # Two filters that are level, but not as compiled code rounds them.
 def test_last_steps(operators: tuple[Operator, ...], seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, operators)

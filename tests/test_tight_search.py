@@ -18,6 +18,7 @@ from optexp_jax.problem import Problem
 from optexp_jax.search import Progress
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing import Case, check_admissible, random_case
+from optexp_jax.tight import space
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.space import TightSpace
 from optexp_jax.tracing import count_traces
@@ -99,8 +100,12 @@ def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -
     return best_formula(case.columns, *counts, case.names, length, operators)
 
 
-def solve(table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal) -> ox.Explanation:
-    with as_users_run_it():
+def solve(
+    table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
+) -> ox.Explanation:
+    """The result of a search; `as_large` has it do what it does with many concepts."""
+    with as_users_run_it(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(space, "FEW_CONCEPTS", 0 if as_large else space.FEW_CONCEPTS)
         return ox.explain(table, neuron, method)
 
 
@@ -121,7 +126,7 @@ def assert_optimal(found: ox.Explanation, true: OracleResult, neuron_size: int) 
 @given(seed=seeds)
 def test_agrees_with_the_oracle(bucket: Bucket, seed: int):
     case = some_case(np.random.default_rng(seed), bucket.n_concepts)
-    found = solve(case.table, case.neuron, bucket.method)
+    found = solve(case.table, case.neuron, bucket.method, as_large=seed % 2 == 1)
     assert_optimal(found, oracle(case, bucket.length, bucket.operators), case.neuron.size)
 
 
@@ -388,12 +393,15 @@ def test_long_formulas_of_disjoint_concepts():
             assert found.score.ratio == best
 
 
-def test_units_of_one_table_share_their_programs():
+@pytest.mark.parametrize("length", [3, 4])
+def test_units_of_one_table_share_their_programs(length: int):
     rng = np.random.default_rng(11)
     table = overlapping(rng, 40, 600)
-    before = None
-    for unit in range(20):
+    method = ox.Optimal(length, bounds=TightBounds(beam=6))
+    known = 0
+    for unit in range(50):
         neuron = noisy(rng, table, n_sources=2 + unit % 6)
-        solve(table, neuron, ox.Optimal(3, bounds=TightBounds()))
-        before = count_traces() if before is None else before
-    assert count_traces() == before
+        solve(table, neuron, method)
+        # The first few need every program there is.
+        known = count_traces() if unit < 10 else known
+    assert count_traces() == known

@@ -25,7 +25,7 @@ from optexp_jax.tight.place import FEW_LABELS, Children, Place
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.region import ROWS_AT_ONCE, Region
 from optexp_jax.tight.rows import Rows, rows_of
-from optexp_jax.tight.short_formulas import short_formulas
+from optexp_jax.tight.short_formulas import Limits, short_formulas
 from optexp_jax.tight.some_pairs import SomePairs
 from optexp_jax.tight.triple_bounds import triple_bounds
 from optexp_jax.tight.two_steps import (
@@ -38,14 +38,22 @@ MOST_TRIED = 64
 """Pairs that are looked at for the highest W of three concepts."""
 
 
+@dataclass(frozen=True)
+class Goal:
+    """What an inner part has to reach at a place."""
+
+    v: float
+    """Just below the incumbent's IoU."""
+    need: float
+    """The W that it takes, at this v, to tie with the incumbent."""
+
+
 @dataclass(frozen=True, eq=False)
 class View:
-    """A place at some v: what an inner part has to reach there, and what is known of its rows."""
+    """A place at some v, and what is known of its rows."""
 
     place: Place
-    v: float
-    need: float
-    """The W that an inner part needs to tie with the incumbent."""
+    goal: Goal
     region: Region
     rows: Rows
 
@@ -83,25 +91,32 @@ class TightChildren:
         with self._clock.phase("device"), jax.enable_x64(True):
             view = self._view(place, incumbent)
             highest = np.asarray(highest_pair_bounds(view.region, view.rows, forms=self._forms))
-            parts = [self._queue_pairs(view, self._pairs(view, highest, view.need), 1)]
+            parts = [self._queue_pairs(view, self._pairs(view, highest, view.goal.need), 1)]
             self._counters.estimated += int(place.allowed.sum()) ** 2
             if left >= 4:
+                # The node's own bound holds for all that can be made here, at the v of then and so
+                # at any higher one. Next to an outer OR it leaves out pure ORs of higher rank; the
+                # class with one filter less a source, which is not ordered, bounds them as part of
+                # a longer chain.
+                best = upper * self._problem.neuron.size - place.decided(view.goal.v)
                 rows = outer_rows(view.region, longest=self._length - 1)
                 from_inside = left == 4 and bool(rows.meeting)
                 if from_inside:
-                    parts.append(self._two_step_nodes(view, highest))
+                    limits = self._limits(view, highest)
+                    best = min(best, float(limits.three))
+                    parts.append(self._two_step_nodes(view, limits))
                 steps = self._outer_steps(place, from_inside)
-                parts.append(self._outer_nodes(view, rows, upper, steps))
+                parts.append(self._outer_nodes(view, rows, best, steps))
         return concatenate(parts)
 
     def longer(self, place: Place, children: Children, incumbent: Incumbent) -> Queued[TightNodes]:
         """Labels of three concepts that one more OR or AND NOT may take past the incumbent."""
         with self._clock.phase("device"), jax.enable_x64(True):
             view = self._view(place, incumbent)
-            longer = longer_labels(view.region, view.rows, children, view.need, self._forms)
+            longer = longer_labels(view.region, view.rows, children, view.goal.need, self._forms)
         self._counters.estimated += children.iou.size
-        nodes = TightNodes.around(longer.labels, self._length, place.steps, 1, view.v)
-        return self._queue(nodes, place.decided(view.v) + longer.upper)
+        nodes = TightNodes.around(longer.labels, self._length, place.steps, 1, view.goal.v)
+        return self._queue(nodes, place.decided(view.goal.v) + longer.upper)
 
     def _pairs(
         self, view: View, highest: Float64[np.ndarray, "concepts forms"], need: float
@@ -112,21 +127,22 @@ class TightChildren:
         pairs.lower_to(partial(triple_bounds, view.region, forms=self._forms), self._clock)
         return pairs.take(pairs.value >= need)
 
-    def _two_step_nodes(
-        self, view: View, highest: Float64[np.ndarray, "concepts forms"]
-    ) -> Queued[TightNodes]:
-        """Pairs that two further steps may take past the incumbent."""
-        known = view.region, view.rows
+    def _limits(self, view: View, highest: Float64[np.ndarray, "concepts forms"]) -> Limits:
+        """What formulas of one to three concepts can be worth."""
         limits = short_formulas(view.region, forms=self._forms)
         three = jnp.float64(self._highest_of_three(view, highest, float(limits.two)))
-        limits = replace(limits, three=three)
+        return replace(limits, three=three)
+
+    def _two_step_nodes(self, view: View, limits: Limits) -> Queued[TightNodes]:
+        """Pairs that two further steps may take past the incumbent."""
+        known = view.region, view.rows
         more = step_rows(*known)
         of_rows = partial(two_step_bounds, *known, more, limits, forms=self._forms)
         rows = np.flatnonzero(view.place.allowed)
-        pairs = SomePairs.at_least(rows, of_rows, view.need)
+        pairs = SomePairs.at_least(rows, of_rows, view.goal.need)
         self._counters.estimated += int(view.place.allowed.sum()) ** 2
         pairs.lower_to(partial(refined_two_steps, *known, limits, forms=self._forms), self._clock)
-        return self._queue_pairs(view, pairs.take(pairs.value >= view.need), 2)
+        return self._queue_pairs(view, pairs.take(pairs.value >= view.goal.need), 2)
 
     def _highest_of_three(
         self, view: View, highest: Float64[np.ndarray, "concepts forms"], two: float
@@ -144,27 +160,24 @@ class TightChildren:
                 return max(best, most)
             labels = pairs.labels.take(order[start : start + FEW_LABELS])
             for children in view.place.children(labels):
-                best = max(best, view.place.highest_w(children, view.v))
+                best = max(best, view.place.highest_w(children, view.goal.v))
         return best
 
     def _queue_pairs(self, view: View, pairs: SomePairs, further: int) -> Queued[TightNodes]:
-        place, v = view.place, view.v
+        place, v = view.place, view.goal.v
         nodes = TightNodes.around(pairs.labels, self._length, place.steps, further, v)
         return self._queue(nodes, place.decided(v) + pairs.value)
 
     def _outer_nodes(
-        self, view: View, rows: OuterRows, upper: float, steps: Sequence[OuterSteps]
+        self, view: View, rows: OuterRows, best: float, steps: Sequence[OuterSteps]
     ) -> Queued[TightNodes]:
         """Next outer steps with which some completion may beat the incumbent."""
-        place, v = view.place, view.v
-        # The node's own bound holds for all that can be made here, at the v of then and so at any
-        # higher one. Next to an outer OR it leaves out pure ORs of higher rank; the class with one
-        # filter less a source, which is not ordered, bounds them as part of a longer chain.
+        place, v = view.place, view.goal.v
         known = (
             view.region,
             rows,
             self.ranking.rank,
-            jnp.float64(upper * self._problem.neuron.size - place.decided(v)),
+            jnp.float64(best),
             jnp.int32(self._length - len(place.steps) - 1),
         )
         w = np.full((3, len(place.allowed)), -np.inf)
@@ -177,7 +190,7 @@ class TightChildren:
             self._counters.estimated += len(part.concepts)
         effective = np.asarray(effective_steps(view.region))
         w = np.where(self._in_order(place) & effective, w, -np.inf)
-        form, concept = (part.astype(np.int32) for part in np.nonzero(w >= view.need))
+        form, concept = (part.astype(np.int32) for part in np.nonzero(w >= view.goal.need))
         nodes = TightNodes.outer(self._length, place.steps, form, concept, v)
         return self._queue(nodes, place.decided(v) + w[form, concept])
 
@@ -206,16 +219,18 @@ class TightChildren:
                 kept[INTERSECTION] = False
         return kept
 
-    def _view(self, place: Place, incumbent: Incumbent) -> View:
-        """A place at v just below the incumbent's IoU."""
+    def goal(self, place: Place, incumbent: Incumbent) -> Goal:
+        """What has to be reached inside a place to tie with the incumbent."""
         v = float(np.nextafter(incumbent.threshold, 0.0))
+        return Goal(v, v * self._problem.neuron.size - place.decided(v) - self._slack)
+
+    def _view(self, place: Place, incumbent: Incumbent) -> View:
+        goal = self.goal(place, incumbent)
         known = self._views.get(place)
-        if known is not None and known.v == v:
-            return known
-        region = place.region(v, self.ranking.light(place.allowed))
-        need = v * self._problem.neuron.size - place.decided(v) - self._slack
-        view = self._views[place] = View(place, v, need, region, rows_of(region))
-        return view
+        if known is None or known.goal != goal:
+            region = place.region(goal.v, self.ranking.light(place.allowed))
+            known = self._views[place] = View(place, goal, region, rows_of(region))
+        return known
 
     def _queue(self, nodes: TightNodes, w: Float64[np.ndarray, " nodes"]) -> Queued[TightNodes]:
         # W(L) <= w means IoU(L) <= w / |N|, or IoU(L) < v: extras pull the ratio towards v.

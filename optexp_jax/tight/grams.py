@@ -42,40 +42,38 @@ class HostGram:
         return cls(np.asarray(gram.inside), np.asarray(gram.outside))
 
 
+class _Sums:
+    """Weights of signatures summed by pair of concepts, upper triangle only, by either kernel."""
+
+    def __init__(self, table: ConceptTable, on_host: bool | None = None):
+        self._index = pair_index(table)
+        self._on_host = prefers_host_kernels() if on_host is None else on_host
+
+    def __call__(self, weights: Int64[np.ndarray, "sets signatures"]) -> Num[Array, "sets n n"]:
+        index = self._index
+        with jax.enable_x64(True):
+            if self._on_host:
+                return jnp.asarray(index.sum_on_host(weights))
+            return _sum_on_device(
+                jnp.asarray(weights), *index.on_device, n_concepts=index.n_concepts
+            )
+
+
 @partial(jax.jit, static_argnames="n_concepts")
 def _sum_on_device(
-    weights: Int64[Array, " signatures"],
+    weights: Int64[Array, "sets signatures"],
     cell: Int32[Array, " pairs"],
     owner: Int32[Array, " pairs"],
     *,
     n_concepts: int,
-) -> Int64[Array, "concepts concepts"]:
-    note_trace("gram")
-    return jnp.zeros(n_concepts**2, jnp.int64).at[cell].add(weights[owner]).reshape(n_concepts, -1)
-
-
-@partial(jax.jit, static_argnames="n_concepts")
-def _sum_many_on_device(
-    weights: Int64[Array, "units signatures"],
-    cell: Int32[Array, " pairs"],
-    owner: Int32[Array, " pairs"],
-    *,
-    n_concepts: int,
-) -> Int64[Array, "units concepts concepts"]:
-    note_trace("grams")
-    # One sum over wide rows is faster than one a unit.
+) -> Int64[Array, "sets concepts concepts"]:
+    note_trace("sums")
+    # One sum over wide rows is faster than one a set of weights.
     sums = jnp.zeros((n_concepts**2, len(weights)), jnp.int64).at[cell].add(weights.T[owner])
     return sums.T.reshape(-1, n_concepts, n_concepts)
 
 
-@jax.jit
-def _mirror(upper: Num[Array, "n n"]) -> Int64[Array, "n n"]:
-    note_trace("mirror")
-    exact = upper.astype(jnp.int64)
-    return exact + jnp.triu(exact, 1).T
-
-
-_prepared: weakref.WeakKeyDictionary[NeuronCounts, Int64[Array, "concepts concepts"]] = (
+_prepared: weakref.WeakKeyDictionary[NeuronCounts, Num[Array, "one n n"]] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -84,17 +82,9 @@ def prepare_grams(
     table: ConceptTable, neurons: Sequence[NeuronCounts], on_host: bool | None = None
 ) -> None:
     """Sum up the Gram matrices of several neurons in one call, for the searches that come next."""
-    index = pair_index(table)
-    weights = np.stack([neuron.inside for neuron in neurons])
-    with jax.enable_x64(True):
-        if prefers_host_kernels() if on_host is None else on_host:
-            sums = jnp.asarray(index.sum_many_on_host(weights))
-        else:
-            sums = _sum_many_on_device(
-                jnp.asarray(weights), *index.on_device, n_concepts=index.n_concepts
-            )
-        for neuron, upper in zip(neurons, sums, strict=True):
-            _prepared[neuron] = _mirror(upper)
+    sums = _Sums(table, on_host)(np.stack([neuron.inside for neuron in neurons]))
+    for k, neuron in enumerate(neurons):
+        _prepared[neuron] = sums[k : k + 1]
 
 
 class Overlaps:
@@ -103,50 +93,48 @@ class Overlaps:
     def __init__(self, table: ConceptTable, neuron: NeuronCounts, on_host: bool | None = None):
         self._table = table
         self._neuron = neuron
-        self._on_host = prefers_host_kernels() if on_host is None else on_host
+        self._sums = _Sums(table, on_host)
 
     @cached_property
     def everywhere(self) -> Gram:
         """The Gram matrices of the whole table; what all neurons share is computed once."""
         index = pair_index(self._table)
-        if index.total is None:
-            index.total = self._sum(self._table.sizes)
         inside = _prepared.pop(self._neuron, None)
         if inside is None:
-            inside = self._sum(self._neuron.inside)
+            inside = self._sums(self._neuron.inside[None])
         with jax.enable_x64(True):
-            return Gram(inside, _difference(index.total, inside))
+            if index.total is None:
+                index.total = _mirror(self._sums(self._table.sizes[None])[0])
+            return _complement(index.total, inside)
 
     def gram(self, region: Bool[np.ndarray, " signatures"]) -> Gram:
         """The Gram matrices of a region; from its complement where that is smaller."""
-        inside, outside = self._neuron.inside, self._neuron.outside
-        if region.sum() * 2 <= len(region):
-            return self._gram(inside * region, outside * region)
-        rest = self._gram(inside * ~region, outside * ~region)
+        directly = region.sum() * 2 <= len(region)
+        kept = region if directly else ~region
+        sums = self._sums(np.stack([self._neuron.inside * kept, self._neuron.outside * kept]))
         with jax.enable_x64(True):
-            return Gram(
-                _difference(self.everywhere.inside, rest.inside),
-                _difference(self.everywhere.outside, rest.outside),
-            )
+            return _both(sums) if directly else _rest(self.everywhere, sums)
 
-    def _gram(
-        self,
-        inside: Int64[np.ndarray, " signatures"],
-        outside: Int64[np.ndarray, " signatures"],
-    ) -> Gram:
-        return Gram(self._sum(inside), self._sum(outside))
 
-    def _sum(self, weights: Int64[np.ndarray, " signatures"]) -> Int64[Array, "concepts concepts"]:
-        index = pair_index(self._table)
-        with jax.enable_x64(True):
-            if self._on_host:
-                return _mirror(jnp.asarray(index.sum_on_host(weights)))
-            return _mirror(
-                _sum_on_device(jnp.asarray(weights), *index.on_device, n_concepts=index.n_concepts)
-            )
+def _mirror(upper: Num[Array, "n n"]) -> Int64[Array, "n n"]:
+    exact = upper.astype(jnp.int64)
+    return exact + jnp.triu(exact, 1).T
 
 
 @jax.jit
-def _difference(whole: Int64[Array, "n n"], part: Int64[Array, "n n"]) -> Int64[Array, "n n"]:
-    note_trace("difference")
-    return whole - part
+def _complement(total: Int64[Array, "n n"], inside: Num[Array, "one n n"]) -> Gram:
+    note_trace("complement")
+    mirrored = _mirror(inside[0])
+    return Gram(mirrored, total - mirrored)
+
+
+@jax.jit
+def _both(sums: Num[Array, "two n n"]) -> Gram:
+    note_trace("both")
+    return Gram(_mirror(sums[0]), _mirror(sums[1]))
+
+
+@jax.jit
+def _rest(whole: Gram, sums: Num[Array, "two n n"]) -> Gram:
+    note_trace("rest")
+    return Gram(whole.inside - _mirror(sums[0]), whole.outside - _mirror(sums[1]))

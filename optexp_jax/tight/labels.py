@@ -21,6 +21,9 @@ from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION
 from optexp_jax.tight.grams import HostGram
 from optexp_jax.tight.pair_index import RowLists, pair_index, ranges
 
+ROWS_AT_ONCE = 2**18
+"""Signatures that are looked at at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class Labels:
@@ -116,26 +119,32 @@ def _pairs_on_host(
         return common
 
     def count(
-        pairs: Int64[np.ndarray, "n n"], weights: Int64[np.ndarray, " signatures"]
-    ) -> tuple[Int64[np.ndarray, " labels"], Int64[np.ndarray, "labels concepts"]]:
+        pairs: Int64[np.ndarray, "n n"], common: Int64[np.ndarray, "labels n"]
+    ) -> tuple[Int64[np.ndarray, " labels"], Int64[np.ndarray, "labels n"]]:
         own, (x, y) = pairs.diagonal(), (a[wider], b[wider])
-        shared = complete(_by_concept(both, weights, table.signatures), pairs[x], pairs[y])
+        shared = complete(common, pairs[x], pairs[y])
         return complete(pairs[a, b], own[x], own[y]), shared
 
-    inside, shared_inside = count(gram.inside, neuron.inside)
-    outside, shared_outside = count(gram.outside, neuron.outside)
+    common = _by_concept(both, np.stack([neuron.inside, neuron.outside]), table.signatures)
+    inside, shared_inside = count(gram.inside, common[0])
+    outside, shared_outside = count(gram.outside, common[1])
     return LabelCounts(inside, outside, shared_inside, shared_outside)
 
 
 def _by_concept(
-    lists: RowLists, weights: Int64[np.ndarray, " signatures"], signatures: Signatures
-) -> Int64[np.ndarray, "lists concepts"]:
+    lists: RowLists, weights: Int64[np.ndarray, "sets signatures"], signatures: Signatures
+) -> Int64[np.ndarray, "sets lists concepts"]:
     """Weights summed over what each list shares with every concept."""
     n = signatures.n_concepts
-    lengths = signatures.lengths[lists.rows]
-    entries = ranges(signatures.indptr[lists.rows], lengths)
-    first = np.repeat(np.arange(len(lists)) * n, np.diff(lists.indptr))
-    cell = np.repeat(first, lengths) + signatures.indices[entries]
-    # Counts add up to less than 2**53, so that their sums as float64 are exact.
-    sums = np.bincount(cell, np.repeat(weights[lists.rows], lengths), len(lists) * n)
-    return sums.astype(np.int64).reshape(-1, n)
+    sums = np.zeros((len(weights), len(lists) * n))
+    cells = np.repeat(np.arange(len(lists)) * n, np.diff(lists.indptr))
+    for start in range(0, len(lists.rows), ROWS_AT_ONCE):
+        rows = lists.rows[start : start + ROWS_AT_ONCE]
+        lengths = signatures.lengths[rows]
+        entries = ranges(signatures.indptr[rows], lengths)
+        first = np.repeat(cells[start : start + ROWS_AT_ONCE], lengths)
+        cell = first + signatures.indices[entries]
+        for total, part in zip(sums, weights[:, rows], strict=True):
+            # Counts add up to less than 2**53, so that their sums as float64 are exact.
+            total += np.bincount(cell, np.repeat(part, lengths), len(total))
+    return sums.astype(np.int64).reshape(len(weights), -1, n)

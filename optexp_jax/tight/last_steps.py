@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32
 
 from optexp_jax.pytrees import pytree
+from optexp_jax.search.frontier import take
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.label_children import not_in
@@ -41,14 +42,17 @@ def longer_labels(
     with jax.enable_x64(True):
         best = np.asarray(any_last_step(region, rows, counts, children.inner, form, forms=forms))
     best = best[: len(labels)]
+    reached = np.flatnonzero((best >= need).reshape(-1))  # faster than in three dimensions
+    labels_at, steps, concepts = (
+        part.astype(np.int32) for part in np.unravel_index(reached, best.shape)
+    )
     found: list[Longer] = []
     for step in (UNION, INTERSECTION, DIFFERENCE):
-        row, x = (part.astype(np.int32) for part in np.nonzero(best[:, step] >= need))
+        row, x = labels_at[steps == step], concepts[steps == step]
         upper = best[row, step, x]
         for start in range(0, len(row), LABELS_AT_ONCE):
             chunk = slice(start, start + LABELS_AT_ONCE)
-            some = fill_up(row[chunk], LABELS_AT_ONCE)
-            known = jax.tree.map(lambda part: part[some], (counts, children.inner, form))  # noqa: B023
+            known = take((counts, children.inner, form), fill_up(row[chunk], LABELS_AT_ONCE))
             with jax.enable_x64(True):
                 after = last_steps_after(
                     region, *known, fill_up(x[chunk], LABELS_AT_ONCE), step=step, forms=forms
@@ -77,6 +81,15 @@ class _Pairs:
     light: Bool[Array, "labels concepts"]
     in_run: Bool[Array, "labels concepts"]
     """Concepts that may come to P in a run of ORs, in which nothing is heavy."""
+    rounding: Float64[Array, " concepts"]
+    """How far values of a concept may be off. Compiled code may round equal ones differently."""
+
+    def not_above(
+        self, values: Float64[Array, "labels concepts"], x: Int32[Array, " labels"]
+    ) -> Bool[Array, "labels concepts"]:
+        """Where a value is, or may be, not above that of x: of two level ones each follows."""
+        lowest = values - self.rounding[None, :]
+        return lowest <= _at(values, x) + self.rounding[x][:, None]
 
     @classmethod
     def of(
@@ -110,6 +123,7 @@ class _Pairs:
             free=free,
             light=light,
             in_run=light & lets_in[:, None],
+            rounding=2.0**-45 * (region.own_i + region.v * region.own_e),
         )
 
 
@@ -178,7 +192,7 @@ def _after_not(
 ) -> Float64[Array, " labels"]:
     """`(P AND NOT x) AND NOT y`, where y does not remove more than x, and `… OR y`."""
     common = jnp.minimum(jnp.minimum(_at(p.i, x), p.i), region.gram.inside[x].astype(jnp.float64))
-    last = jnp.where(y & (p.gain <= _at(p.gain, x)), p.gain + common, NEVER)
+    last = jnp.where(y & p.not_above(p.gain, x), p.gain + common, NEVER)
     if forms.union:
         last = jnp.maximum(last, jnp.where(y & p.light, p.outside + common, NEVER))
     return (p.w + _at(p.gain, x))[:, 0] + last.max(1)
@@ -190,7 +204,7 @@ def _after_or(
     """`(P OR x) OR y`, where y does not add more than x, and `… AND NOT y`."""
     shared = region.v * region.gram.outside[x].astype(jnp.float64)
     outside = _at(p.outside, x)
-    in_run = y & p.in_run & _at(p.in_run, x) & (p.outside <= outside)
+    in_run = y & p.in_run & _at(p.in_run, x) & p.not_above(p.outside, x)
     best = jnp.where(in_run, outside + p.outside + shared, NEVER)
     if forms.difference:
         without = region.own[x][:, None] - (region.gram.inside[x].astype(jnp.float64) - shared)

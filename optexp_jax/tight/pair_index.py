@@ -81,29 +81,24 @@ class PairIndex:
         shape = len(self._cells), len(self.indptr) - 1
         return scipy.sparse.csr_matrix((ones, (rows, self.owner)), shape)
 
-    def sum_many_on_host(
-        self, weights: Int64[np.ndarray, "units signatures"]
-    ) -> Float64[np.ndarray, "units n n"]:
-        """Weights of signatures summed by pair, upper triangle only: one sparse product.
+    def sum_on_host(
+        self, weights: Int64[np.ndarray, "sets signatures"]
+    ) -> Float64[np.ndarray, "sets n n"]:
+        """Weights of signatures summed by pair, upper triangle only.
 
         The weights are integers below 2**53 in sum, so adding them as float64 is exact.
         """
         sums = np.zeros((len(weights), self.n_concepts**2))
-        sums[:, self._cells] = (self._matrix @ np.ascontiguousarray(weights.T, np.float64)).T
+        rows = np.flatnonzero(weights.any(0))
+        if len(rows) * 4 > weights.shape[1]:  # One sparse product; else no look at the others.
+            sums[:, self._cells] = (self._matrix @ np.ascontiguousarray(weights.T, np.float64)).T
+        else:
+            starts = self.indptr[rows]
+            counts = self.indptr[rows + 1] - starts
+            cell = self.cell[ranges(starts, counts)]
+            for total, part in zip(sums, weights[:, rows], strict=True):
+                total += np.bincount(cell, np.repeat(part, counts), len(total))
         return sums.reshape(-1, self.n_concepts, self.n_concepts)
-
-    def sum_on_host(self, weights: Int64[np.ndarray, " signatures"]) -> Float64[np.ndarray, "n n"]:
-        """The same of one unit; of few signatures without a look at the others."""
-        rows = np.flatnonzero(weights)
-        if len(rows) * 4 > len(weights):
-            return self.sum_many_on_host(weights[None])[0]
-        starts, counts = self.indptr[rows], np.diff(self.indptr)[rows]
-        at = ranges(starts, counts)
-        sums = np.bincount(
-            self.cell[at], np.repeat(weights[rows], counts), minlength=self.n_concepts**2
-        )
-        # Of nothing, numpy counts in integers.
-        return sums.astype(np.float64, copy=False).reshape(self.n_concepts, self.n_concepts)
 
 
 def ranges(

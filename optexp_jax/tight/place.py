@@ -82,19 +82,20 @@ class Place:
         return HostGram.of(self.gram)
 
     @cached_property
+    def decision(self) -> Decided:
+        """What is decided, on the device."""
+        union = self._problem.neuron.size + self.decided_outside
+        with jax.enable_x64(True):
+            moved = move(np.int64(self.decided_inside), np.int64(union))
+        return Decided(moved[0], moved[1])
+
+    @cached_property
     def around(self) -> Surroundings:
         """What labels are joined with here."""
         own_inside, own_outside = self.counts.inside.diagonal(), self.counts.outside.diagonal()
-        union = self._problem.neuron.size + self.decided_outside
         with jax.enable_x64(True):
-            moved = move(
-                own_inside,
-                own_outside,
-                self.allowed,
-                np.int64(self.decided_inside),
-                np.int64(union),
-            )
-        return Surroundings(moved[0], moved[1], moved[2], Decided(moved[3], moved[4]))
+            moved = move(own_inside, own_outside, self.allowed)
+        return Surroundings(moved[0], moved[1], moved[2], self.decision)
 
     def region(self, v: float, light: Bool[np.ndarray, " concepts"]) -> Region:
         """What bounds see of the place, at some v."""

@@ -31,7 +31,7 @@ class PlaceScores:
             0.0, place.allowed
         )  # Scores do not depend on v, nor on what is light.
         with jax.enable_x64(True):
-            found = score_pairs(region, place.around.decided, forms=forms)
+            found = score_pairs(region, place.decision, forms=forms)
             return cls(np.asarray(found.single), np.asarray(found.highest), place, region, forms)
 
     @property
@@ -40,7 +40,7 @@ class PlaceScores:
 
     def pairs_from(self, reached: float) -> SomePairs:
         """The proper pairs whose IoU is not below `reached`."""
-        known = self._region, self._place.around.decided
+        known = self._region, self._place.decision
         with jax.enable_x64(True):
             of_rows = partial(scores_of_rows, *known, forms=self._forms)
             rows = np.flatnonzero(self.highest.max(1) >= reached)

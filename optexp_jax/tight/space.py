@@ -18,6 +18,7 @@ from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.place import Children, Place, Places
 from optexp_jax.tight.place_scores import PlaceScores
 from optexp_jax.tight.ranking import Ranking
+from optexp_jax.tight.reduced import Reduced
 from optexp_jax.tight.searched import searched_there
 
 FIRST_BATCH, MOST_AT_ONCE = 16, 256
@@ -98,11 +99,27 @@ class TightSpace(AbstractSpace[TightNodes]):
 
     def _expand_place(self, place: Place, upper: float, incumbent: Incumbent) -> Turn[TightNodes]:
         """Score all singles and pairs at a place, and bound what is longer."""
+        if self._holds_nothing(place, incumbent):
+            return Turn()
         scores = self._score_pairs(place)
         with self.clock.phase("exact"):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
         return Turn(self._children.inside(place, upper, incumbent), found)
+
+    def _holds_nothing(self, place: Place, incumbent: Incumbent) -> bool:
+        """Whether a place with three left has few concepts, which make nothing of interest."""
+        problem = self._problem
+        small = problem.table.n_concepts <= FEW_CONCEPTS
+        if small or self._length - len(place.steps) != 3:
+            return False
+        with self.clock.phase("device"):
+            reduced = Reduced.of(place, problem.table, problem.neuron)
+            if reduced is None:
+                return False
+            goal = self._children.goal(place, incumbent)
+            reached = self._reached(0.0, incumbent)
+            return reduced.holds_nothing(place.decision, reached, goal.v, goal.need, self._forms)
 
     def _expand_labels(
         self, place: Place, part: Queued[TightNodes], incumbent: Incumbent
