@@ -1,0 +1,160 @@
+"""Bounds on pairs with two further steps, against all formulas that they must hold for."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import example, given
+from search_cases import seeds
+from tight_cases import (
+    DIRECTED,
+    Chains,
+    N,
+    Setting,
+    assert_bounded,
+    forms_of,
+    is_new,
+    some_setting,
+)
+from tight_helpers import each_subset, gram, most_w, of_chunk, pair_of, pairs_once, region_of
+
+import optexp_jax as ox
+from optexp_jax.operators import Operator
+from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION
+from optexp_jax.tight.labels import Labels
+from optexp_jax.tight.last_steps import longer_labels
+from optexp_jax.tight.region import Region
+from optexp_jax.tight.rows import rows_of
+from optexp_jax.tight.short_formulas import Limits, short_formulas
+from optexp_jax.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
+from support import examples
+
+
+def in_light_run(chains: Chains, light: np.ndarray) -> np.ndarray:
+    """Whether all concepts of the ORs that a chain of four ends in are light."""
+    unions = chains.forms == UNION
+    run = [unions[:, k:].all(1) for k in range(3)]  # the step that adds each concept but the first
+    members = np.column_stack([run[0], *run])
+    return np.all(light[chains.concepts] | ~members, axis=1)
+
+
+def later(setting: Setting, chains: Chains, light: np.ndarray) -> np.ndarray:
+    """Which chains of four concepts the bounds of their first two must hold for."""
+    form, a, b = pair_of(chains)
+    x, y = chains.concepts[:, 2], chains.concepts[:, 3]
+    middle, last = chains.forms[:, 1], chains.forms[:, 2]
+    i, e = gram(setting)
+    both = i - setting.v * e
+    filters = (chains.forms == DIFFERENCE).all(1)
+    return (
+        pairs_once(chains)
+        & (last != INTERSECTION)
+        & ((middle != INTERSECTION) | ((last == UNION) & (form != DIFFERENCE)))
+        & ((last != UNION) | in_light_run(chains, light))
+        & (~filters | (both[a, b] <= np.minimum(both[a, x], both[a, y])))
+    )
+
+
+def short(region: Region, setting: Setting, three: float) -> Limits:
+    with jax.enable_x64(True):
+        limits = short_formulas(region, forms=forms_of(setting.operators))
+        return replace(limits, three=jnp.float64(three))
+
+
+@each_subset
+@examples(8)
+@given(seed=seeds)
+def test_two_steps(operators: tuple[Operator, ...], seed: int):
+    rng = np.random.default_rng(seed)
+    check_two_steps(some_setting(rng, operators), rng.random(N) < rng.choice([0.2, 0.7, 1.0]))
+
+
+@pytest.mark.parametrize("name", DIRECTED)
+@pytest.mark.parametrize("v", [0.0, 0.25, 0.5, 1.0])
+def test_two_steps_directed(name: str, v: float):
+    setting = Setting(DIRECTED[name], ox.DEFAULT_OPERATORS, (), v)
+    for light in (np.ones(N, bool), np.arange(N) > 0, np.arange(N) % 2 == 0):
+        check_two_steps(setting, light)
+
+
+def check_two_steps(setting: Setting, light: np.ndarray) -> None:
+    chains = setting.chains(4)
+    must = chains.take(later(setting, chains, light))
+    must = must.take(is_new(setting, must))
+    region, forms = region_of(setting, light), forms_of(setting.operators)
+    every = jnp.arange(N, dtype=jnp.int32)
+    for three in (np.inf, most_w(setting, 3)):
+        limits = short(region, setting, three)
+        with jax.enable_x64(True):
+            rows = rows_of(region)
+            more = step_rows(region, rows)
+            coarse = np.asarray(two_step_bounds(region, rows, more, limits, every, forms=forms))
+        pair = pair_of(must)
+        assert_bounded(must, coarse.transpose(1, 0, 2)[pair], setting, "two_step_bounds")
+        if len(must):
+            refined = of_chunk(partial(refined_two_steps, region, rows, limits), setting, must)
+            assert_bounded(must, refined, setting, "refined_two_steps")
+
+
+def test_limits_of_short_formulas():
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        setting = some_setting(rng, ox.DEFAULT_OPERATORS)
+        light = rng.random(N) < 0.6
+        limits = short(region_of(setting, light), setting, 0.0)
+        singles, pairs = setting.chains(1), setting.chains(2)
+        some = light[singles.concepts[:, 0]]
+        unions = light[pairs.concepts].all(1) & (pairs.forms[:, 0] == UNION)
+        for limit, chains in (
+            (limits.light, singles.take(some)),
+            (limits.light_union, pairs.take(unions)),
+        ):
+            highest = chains.w(setting.v).max(initial=-np.inf)
+            np.testing.assert_allclose(float(limit), highest, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(float(limits.two), most_w(setting, 2), rtol=1e-9, atol=1e-9)
+
+
+@each_subset
+@examples(4)
+@given(seed=seeds)
+@example(seed=1876630)  # Two filters that are level, but not as compiled code rounds them.
+def test_last_steps(operators: tuple[Operator, ...], seed: int):
+    rng = np.random.default_rng(seed)
+    setting = some_setting(rng, operators)
+    light = rng.random(N) < rng.choice([0.3, 1.0])
+    pairs, chains = setting.chains(2), setting.chains(4)
+    place, forms = setting.place, forms_of(operators)
+    region = region_of(setting, light)
+    with jax.enable_x64(True):
+        rows = rows_of(region)
+    inside, outside = gram(setting)
+    own = np.diagonal(inside) - setting.v * np.diagonal(outside)
+    some = rng.permutation(len(pairs))[:8]
+    labels = Labels(pairs.concepts[some].astype(np.int32), pairs.forms[some].astype(np.int32))
+    longer = [longer_labels(region, rows, part, -np.inf, forms) for part in place.children(labels)]
+    for row in some.tolist():
+        inner, form, held = pairs.concepts[row], int(pairs.forms[row, 0]), pairs.masks[row]
+        i, e = setting.counts
+        bounds = np.full((3, N), -np.inf)
+        for part in longer:
+            mine = (part.labels.inner[:, :2] == inner).all(1) & (part.labels.forms[:, 0] == form)
+            bounds[part.labels.forms[mine, 1], part.labels.inner[mine, 2]] = part.upper[mine]
+        columns = setting.case.columns & held
+        here = chains.take((chains.concepts[:, :2] == inner).all(1) & (chains.forms[:, 0] == form))
+        removed = columns @ i - setting.v * (columns @ e)
+        x, y = here.concepts[:, 2], here.concepts[:, 3]
+        middle, last = here.forms[:, 1], here.forms[:, 2]
+        must = (
+            (last != INTERSECTION)
+            & ((middle != INTERSECTION) | ((last == UNION) & (form != DIFFERENCE)))
+            & ((last != UNION) | in_light_run(here, light))
+            & ((middle != DIFFERENCE) | (last != DIFFERENCE) | (removed[x] <= removed[y]))
+            & ((middle != UNION) | (last != UNION) | ((own - removed)[x] >= (own - removed)[y]))
+        )
+        here = here.take(must)
+        assert_bounded(
+            here, bounds[here.forms[:, 1], here.concepts[:, 2]], setting, "longer_labels"
+        )
