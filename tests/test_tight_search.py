@@ -322,8 +322,8 @@ def noisy(rng: np.random.Generator, table: ox.ConceptTable, n_sources: int) -> o
     return ox.NeuronCounts.from_signatures(table, counts)
 
 
-def by_enumeration(table: ox.ConceptTable, neuron: ox.NeuronCounts) -> tuple[int, int]:
-    """The best score of all formulas of at most three concepts, over signatures."""
+def by_enumeration(table: ox.ConceptTable, neuron: ox.NeuronCounts, length: int) -> tuple[int, int]:
+    """The best score of all formulas of at most so many concepts, over signatures."""
     masks = np.stack([table.signatures.membership(k) for k in range(table.n_concepts)])
     counts = np.stack([neuron.inside, neuron.outside], axis=1).astype(float)  # far below 2**53
     best = (0, 1)
@@ -345,12 +345,28 @@ def by_enumeration(table: ox.ConceptTable, neuron: ox.NeuronCounts) -> tuple[int
         own, alone = own[:, None], alone[None]
         return np.concatenate([own + alone - shared, shared, own - shared], axis=1).reshape(-1, 2)
 
+    def grow(left: np.ndarray, steps: int) -> None:
+        """Offer what one step makes of each mask, and then what more steps do."""
+        offer(joined(left))
+        for mask in left if steps > 1 else ():
+            wider = np.concatenate([mask | masks, mask & masks, mask & ~masks])
+            grow(np.unique(wider, axis=0), steps - 1)
+
     offer(masks @ counts)
-    offer(joined(masks))
-    for a in masks:
-        for pairs in (a | masks, a & masks, a & ~masks):
-            offer(joined(pairs))
+    grow(masks, length - 1)
     return best
+
+
+@pytest.mark.parametrize("as_large", [False, True])
+def test_four_of_many_overlapping_concepts(as_large: bool):
+    # More of everything than fits one chunk, against plain enumeration.
+    rng = np.random.default_rng(9 + as_large)
+    table = overlapping(rng, 34, 120)
+    for unit in range(10 if thorough() else 1):
+        neuron = noisy(rng, table, n_sources=2 + unit % 6)
+        found = solve(table, neuron, ox.Optimal(4), as_large)
+        assert found.status == "optimal"
+        assert found.score.ratio == Fraction(*by_enumeration(table, neuron, 4))
 
 
 def test_forty_overlapping_concepts():
@@ -361,7 +377,7 @@ def test_forty_overlapping_concepts():
     for unit in range(40 if thorough() else 4):
         neuron = noisy(rng, table, n_sources=2 + unit % 6)
         found = solve(table, neuron, ox.Optimal(3, bounds=TightBounds(beam=unit % 3)))
-        assert found.score.ratio == Fraction(*by_enumeration(table, neuron))
+        assert found.score.ratio == Fraction(*by_enumeration(table, neuron, 3))
         assert found.status == "optimal"
         assert found.formula is not None
         held = table.holds(found.formula)
