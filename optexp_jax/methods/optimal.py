@@ -89,7 +89,10 @@ class Optimal(AbstractMethod):
             neuron.size,
             Incumbent(self._keep, partial(_identity, table)),
         )
-        return self._run(Stopped(search, self._question(table, neuron)))
+        found = search.run(self._limits)
+        if found.status == "optimal":
+            return found
+        return dataclasses.replace(found, state=Stopped(search, self._question(table, neuron)))
 
     def resume(self, table: ConceptTable, neuron: NeuronCounts, state: object) -> Explanation:
         """Go on with a search that was stopped, under this method's limits."""
@@ -102,14 +105,14 @@ class Optimal(AbstractMethod):
                 "The stopped search was for another table, neuron or question. Only its limits "
                 "(time_limit, gap, max_nodes) and the callback may change."
             )
-        return self._run(state)
+        found = state.search.run(self._limits)
+        return found if found.status == "optimal" else dataclasses.replace(found, state=state)
 
-    def _run(self, stopped: "Stopped") -> Explanation:
-        limits = Limits(
+    @property
+    def _limits(self) -> Limits:
+        return Limits(
             self.gap, self.time_limit, self.callback, self.frontier_reduction, self.max_nodes
         )
-        found = stopped.search.run(limits)
-        return found if found.status == "optimal" else dataclasses.replace(found, state=stopped)
 
     @property
     def _keep(self) -> Keep:

@@ -38,6 +38,10 @@ MOST_TRIED = 64
 """Pairs that are looked at for the highest W of three concepts."""
 
 
+FEW_CONCEPTS, MOST_UNREFINED = 256, 128
+"""So many pairs of so few concepts are not bounded a second time."""
+
+
 @dataclass(frozen=True)
 class Goal:
     """What an inner part has to reach at a place."""
@@ -124,6 +128,8 @@ class TightChildren:
         """Pairs that one further step may take to `need`."""
         of_rows = partial(pair_bounds, view.region, view.rows, forms=self._forms)
         pairs = SomePairs.at_least(np.flatnonzero(highest.max(1) >= need), of_rows, need)
+        if len(pairs) <= MOST_UNREFINED and view.region.n_concepts <= FEW_CONCEPTS:
+            return pairs  # They are expanded as soon as they are bounded again.
         pairs.lower_to(partial(triple_bounds, view.region, forms=self._forms), self._clock)
         return pairs.take(pairs.value >= need)
 

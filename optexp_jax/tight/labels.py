@@ -108,27 +108,24 @@ def _pairs_on_host(
     if not region.all():
         both = both.within(region)
 
-    form = labels.forms[:, 0]
-    wider = np.flatnonzero(form != INTERSECTION)
-    second = (form == UNION)[wider]
-
-    def complete(common: np.ndarray, first: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Counts of `a∘b`, in place of those of `a AND b`."""
-        is_union = second.reshape(-1, *[1] * (common.ndim - 1))
-        common[wider] = first - common[wider] + is_union * other
-        return common
-
-    def count(
-        pairs: Int64[np.ndarray, "n n"], common: Int64[np.ndarray, "labels n"]
-    ) -> tuple[Int64[np.ndarray, " labels"], Int64[np.ndarray, "labels n"]]:
-        own, (x, y) = pairs.diagonal(), (a[wider], b[wider])
-        shared = complete(common, pairs[x], pairs[y])
-        return complete(pairs[a, b], own[x], own[y]), shared
-
     common = _by_concept(both, np.stack([neuron.inside, neuron.outside]), table.signatures)
-    inside, shared_inside = count(gram.inside, common[0])
-    outside, shared_outside = count(gram.outside, common[1])
+    inside, shared_inside = _complete(labels, gram.inside, common[0])
+    outside, shared_outside = _complete(labels, gram.outside, common[1])
     return LabelCounts(inside, outside, shared_inside, shared_outside)
+
+
+def _complete(
+    labels: Labels, pairs: Int64[np.ndarray, "n n"], common: Int64[np.ndarray, "labels n"]
+) -> tuple[Int64[np.ndarray, " labels"], Int64[np.ndarray, "labels n"]]:
+    """Counts of pairs `a∘b`, and of what they share, from what `a AND b` shares."""
+    a, b = labels.inner.T
+    form = labels.forms[:, 0]
+    own, held = pairs.diagonal(), pairs[a, b]
+    wider = np.flatnonzero(form != INTERSECTION)
+    x, y, is_union = a[wider], b[wider], form[wider] == UNION
+    held[wider] = own[x] - held[wider] + is_union * own[y]
+    common[wider] = pairs[x] - common[wider] + is_union[:, None] * pairs[y]
+    return held, common
 
 
 def _by_concept(
