@@ -121,6 +121,8 @@ def _sort(queued: Queued[Nodes]) -> Queued[Nodes]:
 
 def take(nodes: Tree, rows: np.ndarray | slice) -> Tree:
     """Some of the nodes."""
+    if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.all():
+        return nodes
     return jax.tree.map(lambda part: part[rows], nodes)
 
 

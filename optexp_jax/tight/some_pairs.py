@@ -1,6 +1,6 @@
 """The few pairs, out of all, that a bound leaves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,18 +40,26 @@ class SomePairs:
     @classmethod
     def at_least(cls, rows: Int[np.ndarray, " rows"], of_rows: OfRows, need: float) -> "SomePairs":
         """All pairs of some first concepts whose value is not below `need`."""
-        parts: list[tuple[np.ndarray, ...]] = []
+        parts: list[SomePairs] = []
         for start in range(0, len(rows), ROWS_AT_ONCE):
             chunk = rows[start : start + ROWS_AT_ONCE].astype(np.int32)
             values = np.asarray(of_rows(fill_up(chunk, ROWS_AT_ONCE)))[: len(chunk)]
             # One dimension: numpy finds what is not zero in others several times slower.
             at = np.flatnonzero((values >= need).reshape(-1))
-            row, form, b = np.unravel_index(at, values.shape)
-            parts.append((form, chunk[row], b, values.reshape(-1)[at]))
+            row, form, b = (part.astype(np.int32) for part in np.unravel_index(at, values.shape))
+            parts.append(cls(form, chunk[row], b, values.reshape(-1)[at]))
+        return parts[0] if len(parts) == 1 else cls._concatenate(parts)
+
+    @classmethod
+    def _concatenate(cls, parts: Sequence["SomePairs"]) -> "SomePairs":
         none = np.empty(0, np.int32)
-        columns = zip((none, none, none, np.empty(0)), *parts, strict=True)
-        form, a, b, value = (np.concatenate(column) for column in columns)
-        return cls(form.astype(np.int32), a.astype(np.int32), b.astype(np.int32), value)
+        every = [cls(none, none, none, np.empty(0)), *parts]
+        return cls(
+            np.concatenate([part.form for part in every]),
+            np.concatenate([part.a for part in every]),
+            np.concatenate([part.b for part in every]),
+            np.concatenate([part.value for part in every]),
+        )
 
     def lower_to(self, bound: Callable[..., Float64[Array, " chunk"]], clock: Clock) -> None:
         """Take another bound where it is lower; it is made in chunks of one shape."""
