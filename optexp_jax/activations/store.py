@@ -16,13 +16,20 @@ import zarr
 from jaxtyping import Float32
 
 from optexp_jax.datasets.spec import DatasetSpec
-
-FORMAT = "optexp_jax.ActivationStore"
-VERSION = 1
+from optexp_jax.stores import StoreKind
 
 
 class ActivationFileError(ValueError):
     """A file that is not an activation store, or no longer a whole one."""
+
+
+ACTIVATION_STORE = StoreKind(
+    "an activation store",
+    "optexp_jax.ActivationStore",
+    1,
+    ActivationFileError,
+    "Compute the activations again.",
+)
 
 
 @dataclass(frozen=True)
@@ -97,27 +104,15 @@ class ActivationStore:
             raise FileNotFoundError(
                 f"There is no activation store at {source}.{hint if partial.exists() else ''}"
             )
-        try:
-            group = zarr.open_group(source, mode="r")
-            attributes: dict[str, Any] = dict(group.attrs)
-        except Exception as error:  # zarr raises many kinds for a folder or file of another make
-            raise ActivationFileError(
-                f"{source} is not an activation store (no Zarr group: {error})."
-            ) from error
-        if attributes.get("format") != FORMAT:
-            raise ActivationFileError(f"{source} is a Zarr group, but not an activation store.")
-        if attributes.get("version") != VERSION:
-            raise ActivationFileError(
-                f"{source} has format version {attributes.get('version')}; this release reads "
-                f"{VERSION}. Compute the activations again."
-            )
+        group = ACTIVATION_STORE.open(source)
+        metadata: Any = group.attrs["metadata"]
         array = stored_array(group)
         if array.nchunks_initialized != array.nchunks:  # Zarr would read what is missing as zeros.
             raise ActivationFileError(
                 f"{source} is damaged: {array.nchunks - array.nchunks_initialized} of "
                 f"{array.nchunks} chunks are missing. Compute the activations again."
             )
-        return cls(source, ActivationMetadata.from_json(attributes["metadata"]), array)
+        return cls(source, ActivationMetadata.from_json(metadata), array)
 
     @classmethod
     def from_array(

@@ -17,8 +17,7 @@ import zarr.codecs
 from jaxtyping import Float32
 
 from optexp_jax.activations.store import (
-    FORMAT,
-    VERSION,
+    ACTIVATION_STORE,
     ActivationFileError,
     ActivationMetadata,
     ActivationStore,
@@ -110,7 +109,7 @@ def _open_array(
 ) -> zarr.Array[Any]:
     """The array to write to: that of an unfinished store, or a new one."""
     if not (partial / "zarr.json").exists():
-        attributes = {"format": FORMAT, "version": VERSION, "metadata": metadata.to_json()}
+        attributes = {**ACTIVATION_STORE.attributes, "metadata": metadata.to_json()}
         group = zarr.create_group(partial, attributes=attributes)
         return _create_array(group, shape)
     try:

@@ -24,16 +24,23 @@ from optexp_jax.concepts.patches import (
     samples_per_chunk,
 )
 from optexp_jax.concepts.signatures import Signatures
+from optexp_jax.stores import StoreKind
 
 if TYPE_CHECKING:
     from optexp_jax.concepts.table import ConceptTable
 
-FORMAT = "optexp_jax.ConceptTable"
-VERSION = 1
-
 
 class TableFileError(ValueError):
     """A file that is not a concept table, or no longer a whole one."""
+
+
+TABLE_STORE = StoreKind(
+    "a concept table",
+    "optexp_jax.ConceptTable",
+    1,
+    TableFileError,
+    "Build the table again, or use the release that wrote it.",
+)
 
 
 class RankSink:
@@ -80,7 +87,7 @@ class RankSink:
 def check_free(path: Path, overwrite: bool) -> None:
     """Refuse to replace what is there unless told to, and a folder of other things in any case."""
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it.")
+        raise FileExistsError(f"{path} exists; pass overwrite=True, or --overwrite, to replace it.")
     if path.is_dir() and any(path.iterdir()) and not (path / "zarr.json").exists():
         raise FileExistsError(
             f"{path} is a folder that holds no Zarr store, which overwrite=True does not replace. "
@@ -111,20 +118,8 @@ def read_table(path: str | Path, verify: bool = False) -> "ConceptTable":
     source = Path(path)
     if not source.exists():
         raise FileNotFoundError(f"There is no concept table at {source}.")
-    try:
-        group = zarr.open_group(source, mode="r")
-        attributes = dict(group.attrs)
-    except Exception as error:  # zarr raises many kinds for a folder or file of another make
-        raise TableFileError(
-            f"{source} is not a concept table (no Zarr group: {error})."
-        ) from error
-    if attributes.get("format") != FORMAT:
-        raise TableFileError(f"{source} is a Zarr group, but not a concept table.")
-    if attributes.get("version") != VERSION:
-        raise TableFileError(
-            f"{source} has format version {attributes.get('version')}; this release reads "
-            f"{VERSION}. Build the table again, or use the release that wrote it."
-        )
+    group = TABLE_STORE.open(source)
+    attributes: dict[str, Any] = dict(group.attrs)
     try:
         table = _read_parts(ConceptTable, group, attributes)
     except Exception as error:
@@ -216,8 +211,7 @@ def _write_parts(group: zarr.Group, table: "ConceptTable") -> None:
     located = table.sample_map
     group.attrs.update(
         {
-            "format": FORMAT,
-            "version": VERSION,
+            **TABLE_STORE.attributes,
             "names": list(table.names),
             "categories": list(table.categories),
             "location_shape": None if located is None else list(located.location_shape),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int32, UInt8
+from jaxtyping import Int32
 
 from optexp_jax.datasets.ade20k_classes import (
     INDEX_FILE,
@@ -14,9 +14,10 @@ from optexp_jax.datasets.ade20k_classes import (
     classes_from_file,
     classes_from_index,
 )
-from optexp_jax.datasets.images import read_channels, read_image, read_labels
+from optexp_jax.datasets.images import read_channels, read_labels
+from optexp_jax.datasets.labelled_images import LabelledImages
 from optexp_jax.datasets.layout import check_root, files_below, listing
-from optexp_jax.datasets.protocol import ConceptInfo, LayoutError, Sample
+from optexp_jax.datasets.protocol import ConceptInfo, LayoutError
 from optexp_jax.datasets.values import NONE, ValueCodes
 
 _LOG = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ _N_IDS = 26 * 256
 
 
 @dataclass(frozen=True, eq=False)
-class ADE20K:
+class ADE20K(LabelledImages):
     """One split of ADE20K-Full. Only objects are concepts; their parts are left out."""
 
     root: Path
@@ -43,19 +44,6 @@ class ADE20K:
 
     def concepts(self) -> tuple[ConceptInfo, ...]:
         return tuple(ConceptInfo(kind.name, "object") for kind in self.classes.classes)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, index: int) -> Sample:
-        return Sample(self.names[index], self.image(index), (self._labels(index),))
-
-    def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
-        return read_image(self._image_path(index), self.names[index])
-
-    def files(self) -> tuple[Path, ...]:
-        every = range(len(self))
-        return (*map(self._image_path, every), *map(self._label_path, every))
 
     def describe(self) -> str:
         form = "prepared" if self.prepared else "as distributed"

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int32, UInt8
+from jaxtyping import Int32
 
-from optexp_jax.datasets.images import read_image, read_labels
+from optexp_jax.datasets.images import read_labels
+from optexp_jax.datasets.labelled_images import LabelledImages
 from optexp_jax.datasets.layout import check_root, files_below, listing
-from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, LayoutError, Sample
+from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, LayoutError
 from optexp_jax.datasets.values import NONE, ValueCodes
 
 
@@ -60,7 +61,7 @@ _IMAGE_END = "_leftImg8bit.png"
 
 
 @dataclass(frozen=True, eq=False)
-class Cityscapes:
+class Cityscapes(LabelledImages):
     """One split of Cityscapes: 19 classes, one label map an image."""
 
     root: Path
@@ -70,19 +71,6 @@ class Cityscapes:
 
     def concepts(self) -> tuple[ConceptInfo, ...]:
         return _INFOS
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, index: int) -> Sample:
-        return Sample(self.names[index], self.image(index), (self._labels(index),))
-
-    def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
-        return read_image(self._image_path(index), self.names[index])
-
-    def files(self) -> tuple[Path, ...]:
-        every = range(len(self))
-        return (*map(self._image_path, every), *map(self._label_path, every))
 
     def describe(self) -> str:
         return f"Cityscapes, {self.split}: {len(self)} images, {len(_INFOS)} concepts"
