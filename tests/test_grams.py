@@ -11,6 +11,7 @@ from tight_cases import DIRECTED, N, Setting, any_case, is_new, some_setting
 
 import optexp_jax as ox
 from optexp_jax.testing import Case
+from optexp_jax.tight import place_scores
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.grams import Gram, HostGram, Overlaps, prepare_grams
 from optexp_jax.tight.labels import Labels, count_labels
@@ -237,13 +238,16 @@ def needless(
     return same | ~joined.any(-1)
 
 
+@pytest.mark.parametrize("few", [0, N], ids=["by rows", "all at once"])
 @examples(12)
 @given(seed=seeds)
-def test_scores_of_pairs(seed: int):
+def test_scores_of_pairs(few: int, seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, ox.DEFAULT_OPERATORS)
     place = setting.place
-    scores = PlaceScores.at(place, Forms(True, True, True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place_scores, "FEW_CONCEPTS", few)
+        scores = PlaceScores.at(place, Forms(True, True, True))
     expected = np.full((3, N, N), -np.inf)
     chains = setting.chains(2)
     intersections, unions = plain_scores(setting, chains.masks)

@@ -18,7 +18,7 @@ from optexp_jax.problem import Problem
 from optexp_jax.search import Progress
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing import Case, check_admissible, random_case
-from optexp_jax.tight import space
+from optexp_jax.tight import children, place_scores, space
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.space import TightSpace
 from optexp_jax.tracing import count_traces
@@ -100,12 +100,23 @@ def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -
     return best_formula(case.columns, *counts, case.names, length, operators)
 
 
+SIZES = (
+    (space, "SMALL_TABLE"),
+    (children, "SMALL_TABLE"),
+    (children, "FEW_CONCEPTS"),
+    (place_scores, "FEW_CONCEPTS"),
+)
+"""Up to how many concepts something is done differently."""
+
+
 def solve(
     table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
 ) -> ox.Explanation:
     """The result of a search; `as_large` has it do what it does with many concepts."""
     with as_users_run_it(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(space, "FEW_CONCEPTS", 0 if as_large else space.FEW_CONCEPTS)
+        if as_large:
+            for module, limit in SIZES:
+                patch.setattr(module, limit, 0)
         return ox.explain(table, neuron, method)
 
 

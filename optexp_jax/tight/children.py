@@ -26,7 +26,7 @@ from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.region import ROWS_AT_ONCE, Region
 from optexp_jax.tight.rows import Rows, rows_of
 from optexp_jax.tight.short_formulas import Limits, short_formulas
-from optexp_jax.tight.some_pairs import SomePairs
+from optexp_jax.tight.some_pairs import FEW_CONCEPTS, SomePairs
 from optexp_jax.tight.triple_bounds import triple_bounds
 from optexp_jax.tight.two_steps import (
     refined_two_steps,
@@ -38,7 +38,7 @@ MOST_TRIED = 64
 """Pairs that are looked at for the highest W of three concepts."""
 
 
-FEW_CONCEPTS, MOST_UNREFINED = 256, 128
+SMALL_TABLE, MOST_UNREFINED = 256, 128
 """So many pairs of so few concepts are not bounded a second time."""
 
 
@@ -94,7 +94,7 @@ class TightChildren:
             return None
         with self._clock.phase("device"), jax.enable_x64(True):
             view = self._view(place, incumbent)
-            highest = np.asarray(highest_pair_bounds(view.region, view.rows, forms=self._forms))
+            highest = self._highest_bounds(view)
             parts = [self._queue_pairs(view, self._pairs(view, highest, view.goal.need), 1)]
             self._counters.estimated += int(place.allowed.sum()) ** 2
             if left >= 4:
@@ -122,18 +122,26 @@ class TightChildren:
         nodes = TightNodes.around(longer.labels, self._length, place.steps, 1, view.goal.v)
         return self._queue(nodes, place.decided(view.goal.v) + longer.upper)
 
+    def _highest_bounds(self, view: View) -> Float64[np.ndarray, " concepts"]:
+        """The highest bound of all pairs with the same first concept, or what is above it."""
+        n = view.region.n_concepts
+        if n <= FEW_CONCEPTS:
+            return np.full(n, np.inf)
+        bounds = highest_pair_bounds(view.region, view.rows, forms=self._forms)
+        return np.asarray(bounds).max(1)
+
     def _pairs(
-        self, view: View, highest: Float64[np.ndarray, "concepts forms"], need: float
+        self, view: View, highest: Float64[np.ndarray, " concepts"], need: float
     ) -> SomePairs:
         """Pairs that one further step may take to `need`."""
         of_rows = partial(pair_bounds, view.region, view.rows, forms=self._forms)
-        pairs = SomePairs.at_least(np.flatnonzero(highest.max(1) >= need), of_rows, need)
-        if len(pairs) <= MOST_UNREFINED and view.region.n_concepts <= FEW_CONCEPTS:
+        pairs = SomePairs.at_least(np.flatnonzero(highest >= need), of_rows, need)
+        if len(pairs) <= MOST_UNREFINED and view.region.n_concepts <= SMALL_TABLE:
             return pairs  # They are expanded as soon as they are bounded again.
         pairs.lower_to(partial(triple_bounds, view.region, forms=self._forms), self._clock)
         return pairs.take(pairs.value >= need)
 
-    def _limits(self, view: View, highest: Float64[np.ndarray, "concepts forms"]) -> Limits:
+    def _limits(self, view: View, highest: Float64[np.ndarray, " concepts"]) -> Limits:
         """What formulas of one to three concepts can be worth."""
         limits = short_formulas(view.region, forms=self._forms)
         three = jnp.float64(self._highest_of_three(view, highest, float(limits.two)))
@@ -151,7 +159,7 @@ class TightChildren:
         return self._queue_pairs(view, pairs.take(pairs.value >= view.goal.need), 2)
 
     def _highest_of_three(
-        self, view: View, highest: Float64[np.ndarray, "concepts forms"], two: float
+        self, view: View, highest: Float64[np.ndarray, " concepts"], two: float
     ) -> float:
         """The highest W of at most three concepts, or what it can be at most.
 

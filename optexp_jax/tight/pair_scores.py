@@ -35,13 +35,33 @@ class PairScores:
     """Of all pairs with the same first concept."""
 
 
+@pytree
+class AllScores:
+    """The same with every pair; −∞ for pairs that are not proper."""
+
+    single: Float64[Array, " concepts"]
+    pairs: Float64[Array, "concepts forms concepts"]
+
+
 @partial(jax.jit, static_argnames=("forms",))
 def score_pairs(region: Region, decided: Decided, *, forms: Forms) -> PairScores:
     """IoUs of every concept, and the highest ones of proper pairs."""
     note_trace("score_pairs")
+    highest = _scores(region.all_rows(), decided, forms).max(2)
+    return PairScores(_single(region, decided), highest)
+
+
+@partial(jax.jit, static_argnames=("forms",))
+def score_all(region: Region, decided: Decided, *, forms: Forms) -> AllScores:
+    """IoUs of every concept and every proper pair."""
+    note_trace("score_all")
+    pairs = _scores(region.all_rows(), decided, forms)
+    return AllScores(_single(region, decided), pairs)
+
+
+def _single(region: Region, decided: Decided) -> Float64[Array, " concepts"]:
     own = jnp.diagonal(region.gram.inside), jnp.diagonal(region.gram.outside)
-    single = jnp.where(region.allowed, decided.iou(*own), NEVER)
-    return PairScores(single, _scores(region.all_rows(), decided, forms).max(2))
+    return jnp.where(region.allowed, decided.iou(*own), NEVER)
 
 
 @partial(jax.jit, static_argnames=("forms",))

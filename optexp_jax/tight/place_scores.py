@@ -8,10 +8,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from optexp_jax.tight.forms import Forms
-from optexp_jax.tight.pair_scores import score_pairs, scores_of_rows
+from optexp_jax.tight.pair_scores import score_all, score_pairs, scores_of_rows
 from optexp_jax.tight.place import Place
-from optexp_jax.tight.region import Region
-from optexp_jax.tight.some_pairs import SomePairs
+from optexp_jax.tight.some_pairs import FEW_CONCEPTS, OfRows, SomePairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,18 +20,20 @@ class PlaceScores:
     single: Float64[np.ndarray, " concepts"]
     highest: Float64[np.ndarray, "concepts forms"]
     """Of all proper pairs with the same first concept."""
-    _place: Place
-    _region: Region
-    _forms: Forms
+    _of_rows: OfRows
 
     @classmethod
     def at(cls, place: Place, forms: Forms) -> "PlaceScores":
-        region = place.region(
-            0.0, place.allowed
-        )  # Scores do not depend on v, nor on what is light.
+        # Scores do not depend on v, nor on what is light.
+        known = place.region(0.0, place.allowed), place.decision
         with jax.enable_x64(True):
-            found = score_pairs(region, place.decision, forms=forms)
-            return cls(np.asarray(found.single), np.asarray(found.highest), place, region, forms)
+            if len(place.allowed) <= FEW_CONCEPTS:
+                everything = score_all(*known, forms=forms)
+                pairs = np.asarray(everything.pairs)
+                return cls(np.asarray(everything.single), pairs.max(2), lambda rows: pairs[rows])
+            found = score_pairs(*known, forms=forms)
+            of_rows = partial(scores_of_rows, *known, forms=forms)
+            return cls(np.asarray(found.single), np.asarray(found.highest), of_rows)
 
     @property
     def best(self) -> float:
@@ -40,11 +41,9 @@ class PlaceScores:
 
     def pairs_from(self, reached: float) -> SomePairs:
         """The proper pairs whose IoU is not below `reached`."""
-        known = self._region, self._place.decision
+        rows = np.flatnonzero(self.highest.max(1) >= reached)
         with jax.enable_x64(True):
-            of_rows = partial(scores_of_rows, *known, forms=self._forms)
-            rows = np.flatnonzero(self.highest.max(1) >= reached)
-            return SomePairs.at_least(rows, of_rows, reached)
+            return SomePairs.at_least(rows, self._of_rows, reached)
 
     def highest_pairs(self, k: int) -> SomePairs:
         """The k pairs of the highest IoU, as far as it is positive; of equals any."""

@@ -17,7 +17,10 @@ PAIR_CHUNK = 128
 With more of them the arrays no longer fit a core's cache.
 """
 
-OfRows = Callable[[Int32[np.ndarray, " rows"]], Float64[Array, "rows forms concepts"]]
+FEW_CONCEPTS = ROWS_AT_ONCE
+"""The pairs of so few concepts are as soon fetched as the highest of each row."""
+
+OfRows = Callable[[Int32[np.ndarray, " rows"]], Float64[Array | np.ndarray, "rows forms concepts"]]
 """Values of all pairs of some concepts with every concept."""
 
 

@@ -23,7 +23,7 @@ from optexp_jax.tight.searched import searched_there
 
 FIRST_BATCH, MOST_AT_ONCE = 16, 256
 """Nodes that are expanded at once: ever more, as a search that is not over soon takes long."""
-FEW_CONCEPTS, SMALL_BATCH = 256, 128
+SMALL_TABLE, SMALL_BATCH = 256, 128
 """On tables of so few concepts a batch costs little more than a node."""
 BEAM = 6
 ROUNDING = 1 - 2.0**-48
@@ -36,7 +36,7 @@ class TightSpace(AbstractSpace[TightNodes]):
     family = "TightBounds"
 
     def __init__(self, problem: Problem, batch_size: int | None, beam: int | None):
-        small = problem.table.n_concepts <= FEW_CONCEPTS
+        small = problem.table.n_concepts <= SMALL_TABLE
         first_batch = SMALL_BATCH if small else FIRST_BATCH
         super().__init__(first_batch if batch_size is None else batch_size)
         self._grows = batch_size is None
@@ -110,7 +110,7 @@ class TightSpace(AbstractSpace[TightNodes]):
     def _holds_nothing(self, place: Place, incumbent: Incumbent) -> bool:
         """Whether a place with three left has few concepts, which make nothing of interest."""
         problem = self._problem
-        small = problem.table.n_concepts <= FEW_CONCEPTS
+        small = problem.table.n_concepts <= SMALL_TABLE
         if small or self._length - len(place.steps) != 3:
             return False
         with self.clock.phase("device"):
