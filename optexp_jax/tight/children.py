@@ -36,10 +36,10 @@ from optexp_jax.tight.two_steps import (
 
 MOST_TRIED = 64
 """Pairs that are looked at for the highest W of three concepts."""
-
-
-SMALL_TABLE, MOST_UNREFINED = 256, 128
-"""So many pairs of so few concepts are not bounded a second time."""
+SMALL_TABLE = 256
+"""On tables of up to so many concepts calls cost more than what they do."""
+MOST_UNREFINED = 128
+"""So many pairs are not bounded a second time there."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from optexp_jax.problem import Problem
 from optexp_jax.search.driver import AbstractSpace, Turn
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
-from optexp_jax.tight.children import TightChildren
+from optexp_jax.tight.children import SMALL_TABLE, TightChildren
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.nodes import TightNodes
@@ -23,8 +23,8 @@ from optexp_jax.tight.searched import searched_there
 
 FIRST_BATCH, MOST_AT_ONCE = 16, 256
 """Nodes that are expanded at once: ever more, as a search that is not over soon takes long."""
-SMALL_TABLE, SMALL_BATCH = 256, 128
-"""On tables of so few concepts a batch costs little more than a node."""
+SMALL_BATCH = 128
+"""The same on small tables, where a batch costs little more than a node."""
 BEAM = 6
 ROUNDING = 1 - 2.0**-48
 """IoUs in float64 that differ by less may be equal; they are compared in integers."""
@@ -64,9 +64,9 @@ class TightSpace(AbstractSpace[TightNodes]):
         with self.clock.phase("exact"):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
-            found += self._exact_beam(place, scores, incumbent)
-            inside, outside = place.counts.inside.diagonal(), place.counts.outside.diagonal()
-            self._ranking = Ranking.by_worth(inside - incumbent.iou * outside)
+        found += self._exact_beam(place, scores, incumbent)
+        inside, outside = place.counts.inside.diagonal(), place.counts.outside.diagonal()
+        self._ranking = Ranking.by_worth(inside - incumbent.iou * outside)
         return Turn(self._children.inside(place, 1.0, incumbent), found)
 
     @cached_property
