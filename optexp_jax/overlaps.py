@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int64, UInt32
 
+from optexp_jax.concepts.signatures import ranges
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import LANES, device_neuron
 from optexp_jax.formula_batch import FormulaBatch
@@ -83,9 +84,8 @@ def _count_held(
     formula = np.repeat(np.arange(len(held)), held.sum(1))
     signature = cell - formula * len(signatures)
     counts = signatures.lengths[signature]
-    first = signatures.indptr[signature] - np.cumsum(counts) + counts
-    entry = np.arange(counts.sum()) + np.repeat(first, counts)
-    pair = np.repeat(formula * table.n_concepts, counts) + signatures.indices[entry]
+    entries = ranges(signatures.indptr[signature], counts)
+    pair = np.repeat(formula * table.n_concepts, counts) + signatures.indices[entries]
     shape = len(held), table.n_concepts
 
     def sums(at: np.ndarray, weights: np.ndarray, n: int) -> Int64[np.ndarray, " n"]:

@@ -10,12 +10,13 @@ from search_cases import SUBSETS, seeds
 from tight_cases import DIRECTED, N, Setting, any_case, is_new, some_setting
 
 import optexp_jax as ox
+from optexp_jax.concepts.signatures import ranges
 from optexp_jax.testing import Case
 from optexp_jax.tight import place_scores
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.grams import Gram, HostGram, Overlaps, prepare_grams
 from optexp_jax.tight.labels import Labels, count_labels
-from optexp_jax.tight.pair_index import pair_index, ranges
+from optexp_jax.tight.pair_index import pair_index
 from optexp_jax.tight.place import Step
 from optexp_jax.tight.place_scores import PlaceScores
 from optexp_jax.tight.reduced import SHARE, Reduced

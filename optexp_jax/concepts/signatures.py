@@ -171,3 +171,12 @@ def as_csr(sets: Iterable[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     rows = [np.asarray(row, dtype=np.int64).reshape(-1) for row in sets]
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return indptr, np.concatenate([np.empty(0, np.int64), *rows])
+
+
+def ranges(
+    starts: Int64[np.ndarray, " rows"], counts: Int64[np.ndarray, " rows"]
+) -> Int64[np.ndarray, " entries"]:
+    """`starts[i], starts[i] + 1, ...`, counts[i] of them, one row after another."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - (ends - counts), counts)

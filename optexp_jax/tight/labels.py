@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Array, Bool, Int32, Int64
 
-from optexp_jax.concepts.signatures import Signatures
+from optexp_jax.concepts.signatures import Signatures, ranges
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.formula_batch import PADDING, FormulaBatch
 from optexp_jax.neuron import NeuronCounts
@@ -19,7 +19,7 @@ from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION
 from optexp_jax.tight.grams import HostGram
-from optexp_jax.tight.pair_index import RowLists, pair_index, ranges
+from optexp_jax.tight.pair_index import RowLists, pair_index
 
 ROWS_AT_ONCE = 2**18
 """Signatures that are looked at at once."""

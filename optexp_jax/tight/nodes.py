@@ -19,7 +19,7 @@ class TightNodes:
     """Outer steps, from the outermost inward, and a label that is innermost.
 
     A node stands for the chains that put `further` more steps between its label and its outer
-    steps; if that is 2, the outer one of them is AND NOT. Nodes without a label stand for the
+    steps; if that is 2, the outer one of them is OR or AND NOT. Nodes without a label stand for the
     chains with their outer steps and at least three concepts inside.
     """
 

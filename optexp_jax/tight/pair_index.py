@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
-from optexp_jax.concepts.signatures import Signatures
+from optexp_jax.concepts.signatures import Signatures, ranges
 from optexp_jax.concepts.table import ConceptTable
 
 
@@ -99,15 +99,6 @@ class PairIndex:
             for total, part in zip(sums, weights[:, rows], strict=True):
                 total += np.bincount(cell, np.repeat(part, counts), len(total))
         return sums.reshape(-1, self.n_concepts, self.n_concepts)
-
-
-def ranges(
-    starts: Int64[np.ndarray, " rows"], counts: Int64[np.ndarray, " rows"]
-) -> Int64[np.ndarray, " entries"]:
-    """`starts[i], starts[i] + 1, ...`, counts[i] of them, one row after another."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - counts), counts)
 
 
 _indices: weakref.WeakKeyDictionary[ConceptTable, PairIndex] = weakref.WeakKeyDictionary()
