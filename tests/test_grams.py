@@ -1,25 +1,28 @@
 """Exact overlaps over regions: both kernels against plain numpy, and exact scores at a place."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 from hypothesis import given
 from search_cases import SUBSETS, seeds
-from tight_cases import DIRECTED, N, Setting, any_case, is_new, some_setting
+from tight_cases import DIRECTED, N, Setting, any_case, some_setting
 
 import optexp_jax as ox
 from optexp_jax.concepts.signatures import ranges
+from optexp_jax.problem import Problem
 from optexp_jax.testing import Case
 from optexp_jax.tight import place_scores
+from optexp_jax.tight.expanded import LabelsAt, expand
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
-from optexp_jax.tight.grams import Gram, HostGram, Overlaps, prepare_grams
+from optexp_jax.tight.grams import Gram, Overlaps, Within, prepare_grams
 from optexp_jax.tight.labels import Labels, count_labels
+from optexp_jax.tight.local_concepts import LocalConcepts
 from optexp_jax.tight.pair_index import pair_index
-from optexp_jax.tight.place import Step
+from optexp_jax.tight.place import Places, Spot, Step
 from optexp_jax.tight.place_scores import PlaceScores
-from optexp_jax.tight.reduced import SHARE, Reduced
 from support import examples
 
 kernels = pytest.mark.parametrize("on_host", [True, False], ids=["host", "device"])
@@ -43,7 +46,7 @@ def plain_gram(case: Case, region: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def assert_same(found: Gram, expected: Sequence[np.ndarray]) -> None:
     for part, true in zip((found.inside, found.outside), expected, strict=True):
         assert np.asarray(part).dtype == np.int64
-        np.testing.assert_array_equal(np.asarray(part), true)
+        np.testing.assert_array_equal(np.asarray(part)[0], true)
 
 
 @kernels
@@ -55,7 +58,7 @@ def test_several_neurons_at_once(on_host: bool):
     prepare_grams(table, together, on_host)
     for prepared, neuron in zip(together, alone, strict=True):
         expected = Overlaps(table, neuron, on_host).everywhere
-        counts = np.asarray(expected.inside), np.asarray(expected.outside)
+        counts = np.asarray(expected.inside)[0], np.asarray(expected.outside)[0]
         assert_same(Overlaps(table, prepared).everywhere, counts)
 
 
@@ -76,22 +79,32 @@ def test_grams_of_regions(on_host: bool, seed: int):
     assert_same(overlaps.everywhere, plain_gram(case, everything))
     for _ in range(3):
         region = some_region(rng, case)
-        assert_same(overlaps.gram(region), plain_gram(case, region))
+        within, expected = Within(overlaps, region), plain_gram(case, region)
+        assert_same(within.gram(LocalConcepts.everything(N)), expected)
+        np.testing.assert_array_equal(within.own.inside, expected[0].diagonal())
+        np.testing.assert_array_equal(within.own.outside, expected[1].diagonal())
+        # Some of the concepts, and empty ones after them.
+        ids = np.sort(rng.permutation(N)[: rng.integers(1, 5)]).astype(np.int32)
+        padded = np.zeros((2, 4, 4), np.int64)
+        padded[:, : len(ids), : len(ids)] = np.stack(expected)[:, ids[:, None], ids[None, :]]
+        assert_same(within.gram(LocalConcepts(ids, 4, N)), list(padded))
 
 
 @kernels
 @pytest.mark.parametrize("length", [1, 2, 3])
 @examples(10)
 @given(seed=seeds)
-def test_labels_of_regions(length: int, on_host: bool, seed: int):
+def test_labels_of_places(length: int, on_host: bool, seed: int):
     rng = np.random.default_rng(seed)
-    case = any_case(rng)
-    region = some_region(rng, case)
-    inner = np.stack([rng.permutation(N)[:length] for _ in range(7)]).astype(np.int32)
+    setting = some_setting(rng, ox.DEFAULT_OPERATORS)
+    case, place = setting.case, setting.place
+    inner = np.stack([rng.permutation(setting.free)[:length] for _ in range(7)]).astype(np.int32)
     forms = rng.integers(3, size=(7, length - 1)).astype(np.int32)
-    gram = HostGram.of(Overlaps(case.table, case.neuron).gram(region))
-    found = count_labels(case.table, case.neuron, Labels(inner, forms), region, gram, on_host)
-    masks = members(case).astype(bool)
+    ids = np.unique(inner).astype(np.int32)
+    if len(ids) < N and rng.random() < 0.7:  # Only these concepts, and empty ones.
+        place.concepts = LocalConcepts(ids, int(rng.integers(len(ids), N)), N)
+    found = count_labels(place, Labels(inner, forms), on_host)
+    masks, region = members(case).astype(bool), place.undecided
     held = masks[inner[:, 0]]
     for step in range(1, length):
         right, form = masks[inner[:, step]], forms[:, step - 1, None]
@@ -104,17 +117,17 @@ def test_labels_of_regions(length: int, on_host: bool, seed: int):
     ):
         assert own.dtype == shared.dtype == np.int64
         np.testing.assert_array_equal(own, held @ (counts * region))
-        np.testing.assert_array_equal(shared, (held * counts * region) @ masks.T)
+        expected = place.concepts.pick((held * counts * region) @ masks.T)
+        np.testing.assert_array_equal(shared, expected)
 
 
 def test_labels_of_a_table_without_concepts_anywhere():
     table = ox.ConceptTable.from_masks(np.zeros((N, 1, 4), bool))
     neuron = table.count(np.ones((1, 4), bool))
-    region = np.ones(1, bool)
-    gram = HostGram.of(Overlaps(table, neuron).everywhere)
+    place = Places(Problem(table, neuron, 3, ox.DEFAULT_OPERATORS)).at(Spot())
     labels = Labels(np.array([[0, 1]], np.int32), np.array([[UNION]], np.int32))
     for on_host in (True, False):
-        found = count_labels(table, neuron, labels, region, gram, on_host)
+        found = count_labels(place, labels, on_host)
         assert not found.inside.any()
         assert not found.shared_outside.any()
 
@@ -127,11 +140,11 @@ def test_counts_that_doubles_and_small_integers_cannot_hold(on_host: bool):
     inside = [2**52 - 3, 3, 2**33, 0]
     neuron = ox.NeuronCounts.from_signatures(table, inside)
     gram = Overlaps(table, neuron, on_host).everywhere
-    assert int(gram.inside[0, 0]) == 2**52
-    assert int(gram.inside[0, 1]) == 2**52 - 3
-    assert int(gram.outside[0, 0]) == 2 + 2**51 - 2 + 1
-    assert int(gram.inside[1, 1]) == 2**52 - 3 + 2**33
-    assert int(gram.outside[1, 2]) == 7 + 1
+    assert int(gram.inside[0, 0, 0]) == 2**52
+    assert int(gram.inside[0, 0, 1]) == 2**52 - 3
+    assert int(gram.outside[0, 0, 0]) == 2 + 2**51 - 2 + 1
+    assert int(gram.inside[0, 1, 1]) == 2**52 - 3 + 2**33
+    assert int(gram.outside[0, 1, 2]) == 7 + 1
 
 
 def test_the_total_is_computed_once_a_table():
@@ -183,11 +196,12 @@ def test_children_are_exact(length: int, seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, SUBSETS[rng.integers(len(SUBSETS))])
     place, labels, masks = setting.place, setting.chains(length), setting.case.columns
+    allowed = Forms.of(setting.operators)
     some = rng.permutation(len(labels))[: rng.choice([1, 10, 200])]
     operators = [op in setting.operators for op in ox.DEFAULT_OPERATORS]
     given = Labels(labels.concepts[some].astype(np.int32), labels.forms[some].astype(np.int32))
     rows = iter(some.tolist())
-    for children in place.children(given):
+    for children in expand([LabelsAt(place, given)], allowed):
         for k in range(len(children.labels)):
             row = next(rows)
             held = labels.masks[row]
@@ -201,7 +215,7 @@ def test_children_are_exact(length: int, seed: int):
                 children.iou[k], np.where(possible, intersections / unions, -1.0)
             )
             for form, x in zip(*np.nonzero(possible), strict=True):
-                score = place.child_score(children, k, int(form), int(x))
+                score = children.score(k, int(form), int(x))
                 assert (score.intersection, score.union) == (
                     intersections[form, x],
                     unions[form, x],
@@ -217,15 +231,15 @@ def test_the_highest_w_of_children(seed: int):
     pairs, triples = setting.chains(2), setting.chains(3)
     row = int(rng.integers(len(pairs)))
     label = Labels(pairs.concepts[[row]].astype(np.int32), pairs.forms[[row]].astype(np.int32))
-    (children,) = setting.place.children(label)
+    forms = Forms.of(setting.operators)
+    (children,) = expand([LabelsAt(setting.place, label)], forms)
     here = (triples.concepts[:, :2] == pairs.concepts[row]).all(1)
     here &= triples.forms[:, 0] == pairs.forms[row, 0]
     triples = triples.take(here)
     needed = children.iou[0, triples.forms[:, 1], triples.concepts[:, 2]] >= 0
     highest = triples.take(needed).w(setting.v).max(initial=-np.inf)
-    np.testing.assert_allclose(
-        setting.place.highest_w(children, setting.v), highest, rtol=1e-9, atol=1e-9
-    )
+    (found,) = children.highest_w(setting.v, forms)
+    np.testing.assert_allclose(found, highest, rtol=1e-9, atol=1e-9)
 
 
 def needless(
@@ -239,15 +253,15 @@ def needless(
     return same | ~joined.any(-1)
 
 
-@pytest.mark.parametrize("few", [0, N], ids=["by rows", "all at once"])
+@pytest.mark.parametrize("few", [0, N * N], ids=["by rows", "all at once"])
 @examples(12)
 @given(seed=seeds)
 def test_scores_of_pairs(few: int, seed: int):
     rng = np.random.default_rng(seed)
-    setting = some_setting(rng, ox.DEFAULT_OPERATORS)
+    setting = replace(some_setting(rng, ox.DEFAULT_OPERATORS), steps=())
     place = setting.place
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(place_scores, "FEW_CONCEPTS", few)
+        patch.setattr(place_scores, "CELLS", few)
         scores = PlaceScores.at(place, Forms(True, True, True))
     expected = np.full((3, N, N), -np.inf)
     chains = setting.chains(2)
@@ -274,43 +288,6 @@ def test_scores_of_pairs(few: int, seed: int):
     alone[ones.concepts[:, 0]] = intersections / unions
     np.testing.assert_array_equal(scores.single, alone)
     assert scores.best == max(expected.max(), alone.max())
-
-
-@examples(20)
-@given(seed=seeds)
-def test_places_reduced_to_the_concepts_they_hold(seed: int):
-    rng = np.random.default_rng(seed)
-    setting = some_setting(rng, SUBSETS[rng.integers(len(SUBSETS))])
-    case, place, forms = setting.case, setting.place, Forms.of(setting.operators)
-    reduced = Reduced.of(place, case.table, case.neuron)
-    if reduced is None:
-        return
-    present = np.flatnonzero((place.counts.inside + place.counts.outside).diagonal())
-    present = present[place.allowed[present]]
-    held = [k for k in np.flatnonzero(place.allowed) if members(case)[k][place.undecided].any()]
-    assert reduced.n_present == len(held) <= N // SHARE
-    assert set(present) <= set(held)
-    for small, whole in (
-        (reduced.gram.inside, place.counts.inside),
-        (reduced.gram.outside, place.counts.outside),
-    ):
-        expected = np.zeros((N // SHARE, N // SHARE), np.int64)
-        expected[: len(held), : len(held)] = whole[np.ix_(held, held)]
-        np.testing.assert_array_equal(small, expected)
-    # Nothing is said to be there only if there is nothing: pairs by IoU, and more by W.
-    # A concept that is not there scores what the outer steps do without it.
-    scores = PlaceScores.at(place, forms)
-    best = float(max(scores.single[held].max(initial=-np.inf), scores.highest.max()))
-    triples = setting.chains(3)
-    most = triples.w(setting.v).max(initial=-np.inf)
-    for reached in (best, float(np.nextafter(best, 2))):
-        for need in (most, 2 * abs(most) + 1, np.inf):
-            if reduced.holds_nothing(place.decision, reached, float(setting.v), float(need), forms):
-                assert best < reached
-                fresh = triples.take(is_new(setting, triples))
-                assert fresh.w(setting.v).max(initial=-np.inf) <= need + 1e-6
-            elif need == np.inf:
-                assert best >= reached
 
 
 def test_a_place_decides_what_its_steps_say():

@@ -16,7 +16,7 @@ from tight_cases import (
     forms_of,
     some_setting,
 )
-from tight_helpers import gram, most_w, of_pairs, pair_of, region_of
+from tight_helpers import HERE, every_row, gram, most_w, of_pairs, pair_of, regions_of
 
 import optexp_jax as ox
 from optexp_jax.operators import Operator
@@ -28,15 +28,16 @@ from support import examples, thorough
 
 def of_outer(setting: Setting, rank: np.ndarray, best: float, left: int) -> np.ndarray:
     """`outer_bounds` of all steps, `[form, c]`."""
-    region, forms = region_of(setting), forms_of(setting.operators)
+    regions, forms = regions_of(setting), forms_of(setting.operators)
+    ranks = np.stack([rank[::-1], rank]).astype(np.int32)
     with jax.enable_x64(True):
         known = (
-            region,
-            outer_rows(region, longest=4),
-            jnp.asarray(rank.astype(np.int32)),
-            jnp.float64(best),
+            regions,
+            outer_rows(regions, longest=4),
+            jnp.asarray(ranks),
+            jnp.full(2, -np.inf).at[HERE].set(best),
             jnp.int32(left),
-            jnp.arange(N, dtype=jnp.int32),
+            *every_row(),
         )
         return np.asarray(outer_bounds(*known, forms=forms, steps=forms)).T
 

@@ -1,5 +1,6 @@
 """Bounds on pairs and a third concept, against all formulas that they must hold for."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -20,13 +21,21 @@ from tight_cases import (
     is_new,
     some_setting,
 )
-from tight_helpers import each_subset, gram, of_chunk, of_pairs, pair_of, pairs_once, region_of
+from tight_helpers import (
+    each_subset,
+    every_row,
+    gram,
+    of_chunk,
+    of_pairs,
+    pair_of,
+    pairs_once,
+    regions_of,
+)
 
 import optexp_jax as ox
 from optexp_jax.operators import Operator
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION
 from optexp_jax.tight.pair_bounds import pair_bounds
-from optexp_jax.tight.region import Region
 from optexp_jax.tight.rows import rows_of
 from optexp_jax.tight.short_formulas import short_formulas
 from optexp_jax.tight.triple_bounds import triple_bounds
@@ -36,7 +45,7 @@ from support import examples
 
 def of_triples(setting: Setting, chains: Chains) -> np.ndarray:
     """`triple_bounds` of the first two concepts of each chain."""
-    return of_chunk(partial(triple_bounds, region_of(setting)), setting, chains)
+    return of_chunk(partial(triple_bounds, regions_of(setting)), setting, chains)
 
 
 def shares(setting: Setting) -> np.ndarray:
@@ -123,14 +132,13 @@ def test_pair_bounds_do_bite():
 
 def test_pairs_without_a_third_concept():
     setting = Setting(DIRECTED["nested"], ox.DEFAULT_OPERATORS, (), 0.5)
-    nothing, forms = jnp.zeros(N, bool), forms_of(setting.operators)
-    every = jnp.arange(N, dtype=jnp.int32)
+    forms, every = forms_of(setting.operators), every_row()
     with jax.enable_x64(True):
-        region = Region(setting.place.gram, nothing, jnp.ones(N, bool), jnp.float64(0.5))
-        rows, limits = rows_of(region), short_formulas(region, forms=forms)
-        more = step_rows(region, rows)
+        regions = replace(regions_of(setting), allowed=jnp.zeros((2, N), bool))
+        rows, limits = rows_of(regions), short_formulas(regions, forms=forms)
+        more = step_rows(regions, rows)
         for found in (
-            pair_bounds(region, rows, every, forms=forms),
-            two_step_bounds(region, rows, more, limits, every, forms=forms),
+            pair_bounds(regions, rows, *every, forms=forms),
+            two_step_bounds(regions, rows, more, limits, *every, forms=forms),
         ):
             assert (np.asarray(found) == -np.inf).all()

@@ -18,8 +18,9 @@ from optexp_jax.problem import Problem
 from optexp_jax.search import Progress
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing import Case, check_admissible, random_case
-from optexp_jax.tight import children, place_scores, space
+from optexp_jax.tight import children, local_concepts, place_scores, space
 from optexp_jax.tight.nodes import TightNodes
+from optexp_jax.tight.place import Spot
 from optexp_jax.tight.space import TightSpace
 from optexp_jax.tracing import count_traces
 from support import as_users_run_it, examples, thorough, x64_setting
@@ -100,13 +101,16 @@ def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -
     return best_formula(case.columns, *counts, case.names, length, operators)
 
 
-SIZES = (
-    (space, "SMALL_TABLE"),
-    (children, "SMALL_TABLE"),
-    (children, "FEW_CONCEPTS"),
-    (place_scores, "FEW_CONCEPTS"),
+AS_LARGE = (
+    (space, "SMALL_TABLE", 0),
+    (children, "SMALL_TABLE", 0),
+    (local_concepts, "SMALL_TABLE", 0),
+    # Every size is compiled anew.
+    (local_concepts, "SHARES", (1 / 4, 1 / 2, 3 / 4) if thorough() else (1 / 2,)),
+    (children, "CELLS", 0),
+    (place_scores, "CELLS", 0),
 )
-"""Up to how many concepts something is done differently."""
+"""What makes a search do on few concepts what it does on many."""
 
 
 def solve(
@@ -115,8 +119,8 @@ def solve(
     """The result of a search; `as_large` has it do what it does with many concepts."""
     with as_users_run_it(), pytest.MonkeyPatch.context() as patch:
         if as_large:
-            for module, limit in SIZES:
-                patch.setattr(module, limit, 0)
+            for module, name, value in AS_LARGE:
+                patch.setattr(module, name, value)
         return ox.explain(table, neuron, method)
 
 
@@ -291,8 +295,8 @@ def test_from_w_to_iou():
         v = float(rng.random() ** 2)
         w = intersection - v * extras
         none = np.empty(0, np.int32)
-        nodes = TightNodes.outer(3, [], np.zeros(1, np.int32), np.zeros(1, np.int32), v)
-        assert len(TightNodes.outer(3, [], none, none, v)) == 0
+        nodes = TightNodes.outer(3, Spot(), np.zeros(1, np.int32), np.zeros(1, np.int32), v)
+        assert len(TightNodes.outer(3, Spot(), none, none, v)) == 0
         (upper,) = space._children._queue(nodes, np.array([w])).upper
         assert upper * (size + extras) >= intersection or intersection < v * (size + extras)
 

@@ -19,14 +19,26 @@ from tight_cases import (
     is_new,
     some_setting,
 )
-from tight_helpers import each_subset, gram, most_w, of_chunk, pair_of, pairs_once, region_of
+from tight_helpers import (
+    HERE,
+    each_subset,
+    every_row,
+    gram,
+    most_w,
+    of_chunk,
+    pair_of,
+    pairs_once,
+    regions_of,
+)
 
 import optexp_jax as ox
 from optexp_jax.operators import Operator
+from optexp_jax.tight.expanded import LabelsAt, expand
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION
 from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.last_steps import longer_labels
-from optexp_jax.tight.region import Region
+from optexp_jax.tight.place import Places, Spot, Step
+from optexp_jax.tight.region import Regions
 from optexp_jax.tight.rows import rows_of
 from optexp_jax.tight.short_formulas import Limits, short_formulas
 from optexp_jax.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
@@ -58,10 +70,10 @@ def later(setting: Setting, chains: Chains, light: np.ndarray) -> np.ndarray:
     )
 
 
-def short(region: Region, setting: Setting, three: float) -> Limits:
+def short(regions: Regions, setting: Setting, three: float) -> Limits:
     with jax.enable_x64(True):
-        limits = short_formulas(region, forms=forms_of(setting.operators))
-        return replace(limits, three=jnp.float64(three))
+        limits = short_formulas(regions, forms=forms_of(setting.operators))
+        return replace(limits, three=jnp.full(2, three))
 
 
 @each_subset
@@ -84,18 +96,18 @@ def check_two_steps(setting: Setting, light: np.ndarray) -> None:
     chains = setting.chains(4)
     must = chains.take(later(setting, chains, light))
     must = must.take(is_new(setting, must))
-    region, forms = region_of(setting, light), forms_of(setting.operators)
-    every = jnp.arange(N, dtype=jnp.int32)
+    regions, forms = regions_of(setting, light), forms_of(setting.operators)
     for three in (np.inf, most_w(setting, 3)):
-        limits = short(region, setting, three)
+        limits = short(regions, setting, three)
         with jax.enable_x64(True):
-            rows = rows_of(region)
-            more = step_rows(region, rows)
-            coarse = np.asarray(two_step_bounds(region, rows, more, limits, every, forms=forms))
+            rows = rows_of(regions)
+            more = step_rows(regions, rows)
+            known = regions, rows, more, limits
+            coarse = np.asarray(two_step_bounds(*known, *every_row(), forms=forms))
         pair = pair_of(must)
         assert_bounded(must, coarse.transpose(1, 0, 2)[pair], setting, "two_step_bounds")
         if len(must):
-            refined = of_chunk(partial(refined_two_steps, region, rows, limits), setting, must)
+            refined = of_chunk(partial(refined_two_steps, regions, rows, limits), setting, must)
             assert_bounded(must, refined, setting, "refined_two_steps")
 
 
@@ -104,7 +116,7 @@ def test_limits_of_short_formulas():
     for _ in range(30):
         setting = some_setting(rng, ox.DEFAULT_OPERATORS)
         light = rng.random(N) < 0.6
-        limits = short(region_of(setting, light), setting, 0.0)
+        limits = short(regions_of(setting, light), setting, 0.0)
         singles, pairs = setting.chains(1), setting.chains(2)
         some = light[singles.concepts[:, 0]]
         unions = light[pairs.concepts].all(1) & (pairs.forms[:, 0] == UNION)
@@ -113,8 +125,10 @@ def test_limits_of_short_formulas():
             (limits.light_union, pairs.take(unions)),
         ):
             highest = chains.w(setting.v).max(initial=-np.inf)
-            np.testing.assert_allclose(float(limit), highest, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(float(limits.two), most_w(setting, 2), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(float(limit[HERE]), highest, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            float(limits.two[HERE]), most_w(setting, 2), rtol=1e-9, atol=1e-9
+        )
 
 
 @each_subset
@@ -127,20 +141,29 @@ def test_last_steps(operators: tuple[Operator, ...], seed: int):
     light = rng.random(N) < rng.choice([0.3, 1.0])
     pairs, chains = setting.chains(2), setting.chains(4)
     place, forms = setting.place, forms_of(operators)
-    region = region_of(setting, light)
+    regions = regions_of(setting, light)
     with jax.enable_x64(True):
-        rows = rows_of(region)
+        rows = rows_of(regions)
     inside, outside = gram(setting)
     own = np.diagonal(inside) - setting.v * np.diagonal(outside)
     some = rng.permutation(len(pairs))[:8]
     labels = Labels(pairs.concepts[some].astype(np.int32), pairs.forms[some].astype(np.int32))
-    longer = [longer_labels(region, rows, part, -np.inf, forms) for part in place.children(labels)]
+    # Another label at the other place, in the same calls.
+    other = Places(setting.problem).at(Spot((Step(DIFFERENCE, N - 1),)))
+    label = Labels(np.array([[0, 1]], np.int32), np.array([[UNION]], np.int32))
+    elsewhere = LabelsAt(other, label)
+    need = np.full(2, -np.inf)
+    longer = [
+        longer_labels(regions, rows, part, need, forms)
+        for part in expand([elsewhere, LabelsAt(place, labels)], forms)
+    ]
     for row in some.tolist():
         inner, form, held = pairs.concepts[row], int(pairs.forms[row, 0]), pairs.masks[row]
         i, e = setting.counts
         bounds = np.full((3, N), -np.inf)
         for part in longer:
             mine = (part.labels.inner[:, :2] == inner).all(1) & (part.labels.forms[:, 0] == form)
+            mine &= part.place == HERE
             bounds[part.labels.forms[mine, 1], part.labels.inner[mine, 2]] = part.upper[mine]
         columns = setting.case.columns & held
         here = chains.take((chains.concepts[:, :2] == inner).all(1) & (chains.forms[:, 0] == form))

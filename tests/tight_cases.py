@@ -14,7 +14,7 @@ from optexp_jax.oracle import enumerate_formulas
 from optexp_jax.problem import Problem
 from optexp_jax.testing import Case, random_case
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, OPERATORS, UNION, Forms
-from optexp_jax.tight.place import Place, Places, Step
+from optexp_jax.tight.place import Place, Places, Spot, Step
 
 N = 6
 """Concepts of nearly all cases: every number of concepts is compiled anew."""
@@ -197,7 +197,7 @@ class Setting:
 
     @cached_property
     def place(self) -> Place:
-        return Places(self.problem).at(self.steps)
+        return Places(self.problem).at(Spot(self.steps))
 
     @cached_property
     def slack(self) -> float:

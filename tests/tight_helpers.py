@@ -15,8 +15,10 @@ from tight_cases import (
 )
 
 from optexp_jax.tight.forms import DIFFERENCE
+from optexp_jax.tight.grams import stack_grams
 from optexp_jax.tight.pair_bounds import highest_pair_bounds, pair_bounds
-from optexp_jax.tight.region import Region
+from optexp_jax.tight.place import Places, Spot, Step
+from optexp_jax.tight.region import Regions
 from optexp_jax.tight.rows import rows_of
 from optexp_jax.tight.some_pairs import PAIR_CHUNK
 
@@ -25,17 +27,36 @@ each_subset = pytest.mark.parametrize(
 )
 
 
-def region_of(setting: Setting, light: np.ndarray | None = None) -> Region:
-    return setting.place.region(setting.v, np.ones(N, bool) if light is None else light)
+HERE = 1
+"""The setting's place among those of `regions_of`."""
+
+
+def regions_of(setting: Setting, light: np.ndarray | None = None) -> Regions:
+    """The setting's place, and before it another one that must not make a difference."""
+    other = Places(setting.problem).at(Spot((Step(DIFFERENCE, N - 1),)))
+    places = [other, setting.place]
+    light = np.ones(N, bool) if light is None else light
+    with jax.enable_x64(True):
+        return Regions(
+            stack_grams([place.gram for place in places]),
+            jnp.asarray(np.stack([place.allowed for place in places])),
+            jnp.asarray(np.stack([~light, light])),
+            jnp.float64(setting.v),
+        )
+
+
+def every_row() -> tuple[jax.Array, jax.Array]:
+    """All concepts of the setting's place."""
+    return jnp.full(N, HERE, jnp.int32), jnp.arange(N, dtype=jnp.int32)
 
 
 def of_pairs(setting: Setting) -> np.ndarray:
     """`pair_bounds` of all pairs, `[form, a, b]`."""
-    region, forms = region_of(setting), forms_of(setting.operators)
+    regions, forms = regions_of(setting), forms_of(setting.operators)
     with jax.enable_x64(True):
-        rows = rows_of(region)
-        found = np.asarray(pair_bounds(region, rows, jnp.arange(N, dtype=jnp.int32), forms=forms))
-        highest = np.asarray(highest_pair_bounds(region, rows, forms=forms))
+        rows = rows_of(regions)
+        found = np.asarray(pair_bounds(regions, rows, *every_row(), forms=forms))
+        highest = np.asarray(highest_pair_bounds(regions, rows, forms=forms))[HERE]
     np.testing.assert_allclose(highest, found.max(2), rtol=1e-12, atol=1e-12)
     return found.transpose(1, 0, 2)
 
@@ -45,8 +66,9 @@ def of_chunk(bound: Callable[..., jax.Array], setting: Setting, chains: Chains) 
     codes, which = np.unique(
         np.column_stack([chains.forms[:, 0], chains.concepts[:, :2]]), axis=0, return_inverse=True
     )
-    padded = np.zeros((PAIR_CHUNK, 3), np.int32)  # the shape that the search uses
-    padded[: len(codes)] = codes
+    padded = np.zeros((PAIR_CHUNK, 4), np.int32)  # the shape that the search uses
+    padded[: len(codes), 0] = HERE
+    padded[: len(codes), 1:] = codes
     with jax.enable_x64(True):
         columns = (jnp.asarray(column) for column in padded.T)
         return np.asarray(bound(*columns, forms=forms_of(setting.operators)))[which.reshape(-1)]

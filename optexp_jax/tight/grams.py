@@ -12,42 +12,53 @@ from functools import cached_property, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 from jaxtyping import Array, Bool, Int32, Int64, Num
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.device_table import move
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.pytrees import pytree
+from optexp_jax.tight.local_concepts import LocalConcepts
 from optexp_jax.tight.pair_index import pair_index
 from optexp_jax.tracing import note_trace
 
 
 @pytree
 class Gram:
-    """`inside[a, b] = |a ∩ b ∩ N|` and `outside[a, b] = |a ∩ b \\ N|` over a region."""
+    """`inside[r, a, b] = |a ∩ b ∩ N|` and `outside[r, a, b] = |a ∩ b \\ N|` over regions r."""
 
-    inside: Int64[Array, "concepts concepts"]
-    outside: Int64[Array, "concepts concepts"]
+    inside: Int64[Array, "regions concepts concepts"]
+    outside: Int64[Array, "regions concepts concepts"]
 
 
 @dataclass(frozen=True, eq=False)
 class HostGram:
-    """Gram matrices on the host."""
+    """Gram matrices of one region, on the host."""
 
     inside: Int64[np.ndarray, "concepts concepts"]
     outside: Int64[np.ndarray, "concepts concepts"]
 
     @classmethod
     def of(cls, gram: Gram) -> "HostGram":
-        return cls(np.asarray(gram.inside), np.asarray(gram.outside))
+        return cls(np.asarray(gram.inside)[0], np.asarray(gram.outside)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """Counts of each concept by itself, over a region."""
+
+    inside: Int64[np.ndarray, " concepts"]
+    outside: Int64[np.ndarray, " concepts"]
 
 
 class _Sums:
     """Weights of signatures summed by pair of concepts, upper triangle only, by either kernel."""
 
-    def __init__(self, table: ConceptTable, on_host: bool | None = None):
+    def __init__(self, table: ConceptTable, on_host: bool):
         self._index = pair_index(table)
-        self._on_host = prefers_host_kernels() if on_host is None else on_host
+        self._on_host = on_host
 
     def __call__(self, weights: Int64[np.ndarray, "sets signatures"]) -> Num[Array, "sets n n"]:
         index = self._index
@@ -82,6 +93,7 @@ def prepare_grams(
     table: ConceptTable, neurons: Sequence[NeuronCounts], on_host: bool | None = None
 ) -> None:
     """Sum up the Gram matrices of several neurons in one call, for the searches that come next."""
+    on_host = prefers_host_kernels() if on_host is None else on_host
     sums = _Sums(table, on_host)(np.stack([neuron.inside for neuron in neurons]))
     for k, neuron in enumerate(neurons):
         _prepared[neuron] = sums[k : k + 1]
@@ -91,50 +103,141 @@ class Overlaps:
     """Overlaps of one neuron's concepts, over any region of its table."""
 
     def __init__(self, table: ConceptTable, neuron: NeuronCounts, on_host: bool | None = None):
-        self._table = table
-        self._neuron = neuron
-        self._sums = _Sums(table, on_host)
+        self.table = table
+        self.neuron = neuron
+        self.on_host = prefers_host_kernels() if on_host is None else on_host
+        self._sums = _Sums(table, self.on_host)
 
     @cached_property
     def everywhere(self) -> Gram:
         """The Gram matrices of the whole table; what all neurons share is computed once."""
-        index = pair_index(self._table)
-        inside = _prepared.pop(self._neuron, None)
+        index = pair_index(self.table)
+        inside = _prepared.pop(self.neuron, None)
         if inside is None:
-            inside = self._sums(self._neuron.inside[None])
+            inside = self._sums(self.neuron.inside[None])
         with jax.enable_x64(True):
             if index.total is None:
-                index.total = _mirror(self._sums(self._table.sizes[None])[0])
+                index.total = _mirror(self._sums(self.table.sizes[None]))
             return _complement(index.total, inside)
 
-    def gram(self, region: Bool[np.ndarray, " signatures"]) -> Gram:
+    @cached_property
+    def everywhere_on_host(self) -> HostGram:
+        return HostGram.of(self.everywhere)
+
+    def all_pairs(self, region: Bool[np.ndarray, " signatures"]) -> Gram:
         """The Gram matrices of a region; from its complement where that is smaller."""
         directly = region.sum() * 2 <= len(region)
         kept = region if directly else ~region
-        sums = self._sums(np.stack([self._neuron.inside * kept, self._neuron.outside * kept]))
+        sums = self._sums(np.stack([self.neuron.inside * kept, self.neuron.outside * kept]))
         with jax.enable_x64(True):
             return _both(sums) if directly else _rest(self.everywhere, sums)
 
 
-def _mirror(upper: Num[Array, "n n"]) -> Int64[Array, "n n"]:
+class Within:
+    """Overlaps over one region, of each concept and of pairs of some of them."""
+
+    def __init__(self, overlaps: Overlaps, region: Bool[np.ndarray, " signatures"]):
+        self._overlaps = overlaps
+        self._region = region
+        # What a region lacks of the whole table is often less than what it holds.
+        self._directly = int(region.sum()) * 2 <= len(region)
+
+    @cached_property
+    def _rows(self) -> Int64[np.ndarray, " signatures"]:
+        return np.flatnonzero(self._region if self._directly else ~self._region)
+
+    @cached_property
+    def _held(self) -> scipy.sparse.csr_array:
+        """Which concepts those signatures hold."""
+        return self._overlaps.table.signatures.incidence[self._rows]
+
+    @property
+    def _weights(self) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, " rows"]]:
+        neuron = self._overlaps.neuron
+        return neuron.inside[self._rows], neuron.outside[self._rows]
+
+    @cached_property
+    def own(self) -> Own:
+        """Counts of all concepts of the table."""
+        inside, outside = (self._held.T @ part for part in self._weights)
+        if self._directly:
+            return Own(inside, outside)
+        whole = self._overlaps.everywhere_on_host
+        return Own(whole.inside.diagonal() - inside, whole.outside.diagonal() - outside)
+
+    def gram(self, concepts: LocalConcepts) -> Gram:
+        """The Gram matrices of some concepts."""
+        if concepts.is_everything:
+            return self._overlaps.all_pairs(self._region)
+        if not self._overlaps.on_host:
+            padded = np.zeros(concepts.size, np.int32)
+            padded[: len(concepts.ids)] = concepts.ids
+            real = np.arange(concepts.size) < len(concepts.ids)
+            with jax.enable_x64(True):
+                return _pick(self._overlaps.all_pairs(self._region), padded, real)
+        held = self._held[:, concepts.ids]
+        whole = self._overlaps.everywhere_on_host
+
+        def sums(
+            weights: Int64[np.ndarray, " rows"], everywhere: Int64[np.ndarray, "n n"]
+        ) -> Int64[np.ndarray, "one m m"]:
+            weighted = scipy.sparse.diags_array(weights, dtype=np.int64) @ held
+            found = (held.T @ weighted).toarray()
+            if not self._directly:
+                found = everywhere[np.ix_(concepts.ids, concepts.ids)] - found
+            padded = np.zeros((1, concepts.size, concepts.size), np.int64)
+            padded[0, : len(found), : len(found)] = found
+            return padded
+
+        inside, outside = self._weights
+        with jax.enable_x64(True):
+            moved = move(sums(inside, whole.inside), sums(outside, whole.outside))
+        return Gram(moved[0], moved[1])
+
+
+def _mirror(upper: Num[Array, "sets n n"]) -> Int64[Array, "sets n n"]:
     exact = upper.astype(jnp.int64)
-    return exact + jnp.triu(exact, 1).T
+    return exact + jnp.swapaxes(jnp.triu(exact, 1), 1, 2)
 
 
 @jax.jit
-def _complement(total: Int64[Array, "n n"], inside: Num[Array, "one n n"]) -> Gram:
+def _complement(total: Int64[Array, "one n n"], inside: Num[Array, "one n n"]) -> Gram:
     note_trace("complement")
-    mirrored = _mirror(inside[0])
+    mirrored = _mirror(inside)
     return Gram(mirrored, total - mirrored)
 
 
 @jax.jit
 def _both(sums: Num[Array, "two n n"]) -> Gram:
     note_trace("both")
-    return Gram(_mirror(sums[0]), _mirror(sums[1]))
+    mirrored = _mirror(sums)
+    return Gram(mirrored[:1], mirrored[1:])
 
 
 @jax.jit
 def _rest(whole: Gram, sums: Num[Array, "two n n"]) -> Gram:
     note_trace("rest")
-    return Gram(whole.inside - _mirror(sums[0]), whole.outside - _mirror(sums[1]))
+    mirrored = _mirror(sums)
+    return Gram(whole.inside - mirrored[:1], whole.outside - mirrored[1:])
+
+
+@jax.jit
+def _pick(whole: Gram, ids: Int32[Array, " m"], real: Bool[Array, " m"]) -> Gram:
+    """The matrices of some concepts, and empty ones."""
+    note_trace("pick")
+
+    def pick(values: Int64[Array, "one n n"]) -> Int64[Array, "one m m"]:
+        kept = real[:, None] & real[None, :]
+        return jnp.where(kept[None], values[:, ids[:, None], ids[None, :]], 0)
+
+    return Gram(pick(whole.inside), pick(whole.outside))
+
+
+@jax.jit
+def stack_grams(grams: Sequence[Gram]) -> Gram:
+    """The matrices of several regions together."""
+    note_trace("stack_grams")
+    return Gram(
+        jnp.concatenate([gram.inside for gram in grams]),
+        jnp.concatenate([gram.outside for gram in grams]),
+    )

@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Array, Bool, Int32, Int64
+from jaxtyping import Array, Int32, Int64
 
-from optexp_jax.concepts.signatures import Signatures, ranges
-from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.concepts.signatures import ranges
 from optexp_jax.formula_batch import PADDING, FormulaBatch
-from optexp_jax.neuron import NeuronCounts
 from optexp_jax.overlaps import overlaps_with_concepts
 from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION
-from optexp_jax.tight.grams import HostGram
 from optexp_jax.tight.pair_index import RowLists, pair_index
+from optexp_jax.tight.place import Place
 
 ROWS_AT_ONCE = 2**18
 """Signatures that are looked at at once."""
@@ -69,7 +67,7 @@ class Labels:
 
 @pytree
 class LabelCounts:
-    """Exact counts of labels in a region: their own, and of what they share with every concept."""
+    """Exact counts of labels: their own, and of what they share with every concept of a place."""
 
     inside: Int64[Array | np.ndarray, " labels"]
     outside: Int64[Array | np.ndarray, " labels"]
@@ -77,48 +75,40 @@ class LabelCounts:
     shared_outside: Int64[Array | np.ndarray, "labels concepts"]
 
 
-def count_labels(
-    table: ConceptTable,
-    neuron: NeuronCounts,
-    labels: Labels,
-    region: Bool[np.ndarray, " signatures"],
-    gram: HostGram,
-    on_host: bool | None = None,
-) -> LabelCounts:
-    """Counts of labels over a region, whose Gram matrices are known."""
+def count_labels(place: Place, labels: Labels, on_host: bool | None = None) -> LabelCounts:
+    """Counts of labels over what is undecided at a place."""
     on_host = prefers_host_kernels() if on_host is None else on_host
     if on_host and labels.length == 2:
-        return _pairs_on_host(table, neuron, labels, region, gram)
+        return _pairs_on_host(place, labels)
     operators = np.column_stack([np.full(len(labels), PADDING, np.int32), labels.forms])
     formulas = FormulaBatch(labels.inner, operators, OPERATORS)
-    found = overlaps_with_concepts(table, neuron, formulas, region, on_host)
-    return LabelCounts(found.inside, found.outside, found.shared_inside, found.shared_outside)
+    found = overlaps_with_concepts(place.table, place.neuron, formulas, place.undecided, on_host)
+    shared = (place.concepts.pick(part) for part in (found.shared_inside, found.shared_outside))
+    return LabelCounts(found.inside, found.outside, *shared)
 
 
-def _pairs_on_host(
-    table: ConceptTable,
-    neuron: NeuronCounts,
-    labels: Labels,
-    region: Bool[np.ndarray, " signatures"],
-    gram: HostGram,
-) -> LabelCounts:
+def _pairs_on_host(place: Place, labels: Labels) -> LabelCounts:
     """Only what both concepts share has to be looked up; their own rows are known."""
     a, b = labels.inner.T
-    both = pair_index(table).signatures_of(a, b)
-    if not region.all():
-        both = both.within(region)
-
-    common = _by_concept(both, np.stack([neuron.inside, neuron.outside]), table.signatures)
-    inside, shared_inside = _complete(labels, gram.inside, common[0])
-    outside, shared_outside = _complete(labels, gram.outside, common[1])
+    both = pair_index(place.table).signatures_of(a, b)
+    if place.steps:
+        both = both.within(place.undecided)
+    weights = np.stack([place.neuron.inside, place.neuron.outside])
+    common = _by_concept(both, weights, place)
+    numbers = place.concepts.number[labels.inner]
+    inside, shared_inside = _complete(numbers, labels, place.counts.inside, common[0])
+    outside, shared_outside = _complete(numbers, labels, place.counts.outside, common[1])
     return LabelCounts(inside, outside, shared_inside, shared_outside)
 
 
 def _complete(
-    labels: Labels, pairs: Int64[np.ndarray, "n n"], common: Int64[np.ndarray, "labels n"]
+    numbers: Int32[np.ndarray, "labels two"],
+    labels: Labels,
+    pairs: Int64[np.ndarray, "n n"],
+    common: Int64[np.ndarray, "labels n"],
 ) -> tuple[Int64[np.ndarray, " labels"], Int64[np.ndarray, "labels n"]]:
     """Counts of pairs `a∘b`, and of what they share, from what `a AND b` shares."""
-    a, b = labels.inner.T
+    a, b = numbers.T
     form = labels.forms[:, 0]
     own, held = pairs.diagonal(), pairs[a, b]
     wider = np.flatnonzero(form != INTERSECTION)
@@ -129,19 +119,23 @@ def _complete(
 
 
 def _by_concept(
-    lists: RowLists, weights: Int64[np.ndarray, "sets signatures"], signatures: Signatures
+    lists: RowLists, weights: Int64[np.ndarray, "sets signatures"], place: Place
 ) -> Int64[np.ndarray, "sets lists concepts"]:
-    """Weights summed over what each list shares with every concept."""
-    n = signatures.n_concepts
+    """Weights summed over what each list shares with every concept of a place."""
+    signatures, concepts = place.table.signatures, place.concepts
+    # Concepts that are left out get a column of their own.
+    n = concepts.size if concepts.is_everything else concepts.size + 1
     sums = np.zeros((len(weights), len(lists) * n))
     cells = np.repeat(np.arange(len(lists)) * n, np.diff(lists.indptr))
     for start in range(0, len(lists.rows), ROWS_AT_ONCE):
         rows = lists.rows[start : start + ROWS_AT_ONCE]
         lengths = signatures.lengths[rows]
-        entries = ranges(signatures.indptr[rows], lengths)
-        first = np.repeat(cells[start : start + ROWS_AT_ONCE], lengths)
-        cell = first + signatures.indices[entries]
+        held = signatures.indices[ranges(signatures.indptr[rows], lengths)]
+        if not concepts.is_everything:
+            held = concepts.number[held]
+        cell = np.repeat(cells[start : start + ROWS_AT_ONCE], lengths) + held
         for total, part in zip(sums, weights[:, rows], strict=True):
             # Counts add up to less than 2**53, so that their sums as float64 are exact.
             total += np.bincount(cell, np.repeat(part, lengths), len(total))
-    return sums.astype(np.int64).reshape(len(weights), -1, n)
+    exact = sums.astype(np.int64).reshape(len(weights), -1, n)
+    return exact[:, :, : concepts.size]

@@ -16,11 +16,11 @@ from jaxtyping import Array, Bool, Float64, Int32
 from optexp_jax.pytrees import pytree
 from optexp_jax.search.frontier import take
 from optexp_jax.shapes import fill_up
+from optexp_jax.tight.expanded import LABELS_AT_ONCE, Expanded
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
-from optexp_jax.tight.label_children import not_in
-from optexp_jax.tight.labels import LabelCounts, Labels
-from optexp_jax.tight.place import LABELS_AT_ONCE, Children
-from optexp_jax.tight.region import NEVER, Region
+from optexp_jax.tight.label_children import LabelsThere, not_in
+from optexp_jax.tight.labels import Labels
+from optexp_jax.tight.region import NEVER, Block, Regions
 from optexp_jax.tight.rows import Rows
 from optexp_jax.tracing import note_trace
 
@@ -29,40 +29,56 @@ from optexp_jax.tracing import note_trace
 class Longer:
     """Labels one concept longer, with bounds on W of all that one more step makes of them."""
 
+    place: Int32[np.ndarray, " labels"]
     labels: Labels
     upper: Float64[np.ndarray, " labels"]
 
 
 def longer_labels(
-    region: Region, rows: Rows, children: Children, need: float, forms: Forms
+    regions: Regions,
+    rows: Rows,
+    expanded: Expanded,
+    need: Float64[np.ndarray, " places"],
+    forms: Forms,
 ) -> Longer:
-    """Labels `P∘x` that one more OR or AND NOT may take to `need`."""
-    labels, counts = children.labels, children.counts
-    form = fill_up(labels.forms[:, 0], len(children.inner))
+    """Labels `P∘x` that one more OR or AND NOT may take to what their place needs."""
+    labels, there = expanded.labels, expanded.there
+    form = fill_up(labels.forms[:, 0], len(there.inner))
+    of_place = np.asarray(there.place)[: len(labels)]
     with jax.enable_x64(True):
-        best = np.asarray(any_last_step(region, rows, counts, children.inner, form, forms=forms))
+        best = np.asarray(any_last_step(regions, rows, there, form, forms=forms))
     best = best[: len(labels)]
-    reached = np.flatnonzero((best >= need).reshape(-1))  # faster than in three dimensions
-    labels_at, steps, concepts = (
-        part.astype(np.int32) for part in np.unravel_index(reached, best.shape)
+    reached = best >= need[of_place][:, None, None]
+    # Faster than in three dimensions.
+    labels_at, steps, numbers = (
+        part.astype(np.int32)
+        for part in np.unravel_index(np.flatnonzero(reached.reshape(-1)), best.shape)
     )
     found: list[Longer] = []
     for step in (UNION, INTERSECTION, DIFFERENCE):
-        row, x = labels_at[steps == step], concepts[steps == step]
+        row, x = labels_at[steps == step], numbers[steps == step]
         upper = best[row, step, x]
         for start in range(0, len(row), LABELS_AT_ONCE):
             chunk = slice(start, start + LABELS_AT_ONCE)
-            known = take((counts, children.inner, form), fill_up(row[chunk], LABELS_AT_ONCE))
+            known = take((there, form), fill_up(row[chunk], LABELS_AT_ONCE))
             with jax.enable_x64(True):
                 after = last_steps_after(
-                    region, *known, fill_up(x[chunk], LABELS_AT_ONCE), step=step, forms=forms
+                    regions, *known, fill_up(x[chunk], LABELS_AT_ONCE), step=step, forms=forms
                 )
             upper[chunk] = np.minimum(upper[chunk], np.asarray(after)[: len(upper[chunk])])
-        kept = upper >= need
-        longer = labels.take(row[kept]).joined(np.full(kept.sum(), step, np.int32), x[kept])
-        found.append(Longer(longer, upper[kept]))
-    labels = Labels.concatenate([part.labels for part in found])
-    return Longer(labels, np.concatenate([part.upper for part in found]))
+        kept = upper >= need[of_place[row]]
+        row, x = row[kept], x[kept]
+        concept = np.empty_like(x)
+        for k, place in enumerate(expanded.places):
+            here = of_place[row] == k
+            concept[here] = place.concepts.ids[x[here]]
+        longer = labels.take(row).joined(np.full(len(row), step, np.int32), concept)
+        found.append(Longer(of_place[row], longer, upper[kept]))
+    return Longer(
+        np.concatenate([part.place for part in found]),
+        Labels.concatenate([part.labels for part in found]),
+        np.concatenate([part.upper for part in found]),
+    )
 
 
 @pytree
@@ -81,69 +97,63 @@ class _Pairs:
     light: Bool[Array, "labels concepts"]
     in_run: Bool[Array, "labels concepts"]
     """Concepts that may come to P in a run of ORs, in which nothing is heavy."""
-    rounding: Float64[Array, " concepts"]
+    rounding: Float64[Array, "labels concepts"]
     """How far values of a concept may be off. Compiled code may round equal ones differently."""
 
     def not_above(
         self, values: Float64[Array, "labels concepts"], x: Int32[Array, " labels"]
     ) -> Bool[Array, "labels concepts"]:
         """Where a value is, or may be, not above that of x: of two level ones each follows."""
-        lowest = values - self.rounding[None, :]
-        return lowest <= _at(values, x) + self.rounding[x][:, None]
+        lowest = values - self.rounding
+        return lowest <= _at(values + self.rounding, x)
 
     @classmethod
-    def of(
-        cls,
-        region: Region,
-        labels: LabelCounts,
-        inner: Int32[Array, "labels two"],
-        form: Int32[Array, " labels"],
-    ) -> "_Pairs":
+    def of(cls, regions: Regions, labels: LabelsThere, form: Int32[Array, " labels"]) -> "_Pairs":
+        counts, place = labels.counts, labels.place
         own_i, own_e, i, e = (
             jnp.asarray(part, jnp.float64)
             for part in (
-                labels.inside,
-                labels.outside,
-                labels.shared_inside,
-                labels.shared_outside,
+                counts.inside,
+                counts.outside,
+                counts.shared_inside,
+                counts.shared_outside,
             )
         )
-        paid = region.v * e
+        paid = regions.v * e
         gain = paid - i
-        free = region.allowed[None, :] & not_in(inner, len(region.allowed))
-        light = free & region.light[None, :]
-        lets_in = (form != UNION) | region.light[inner].all(1)
+        free = regions.allowed[place] & not_in(labels.inner, regions.n_concepts)
+        light = free & regions.light[place]
+        lets_in = (form != UNION) | regions.light[place[:, None], labels.inner].all(1)
         return cls(
-            w=(own_i - region.v * own_e)[:, None],
+            w=(own_i - regions.v * own_e)[:, None],
             i=i,
             e=e,
             paid=paid,
             gain=gain,
-            outside=region.own[None, :] + gain,
+            outside=regions.own[place] + gain,
             free=free,
             light=light,
             in_run=light & lets_in[:, None],
-            rounding=2.0**-45 * (region.own_i + region.v * region.own_e),
+            rounding=2.0**-45 * (regions.own_i + regions.v * regions.own_e)[place],
         )
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def any_last_step(
-    region: Region,
+    regions: Regions,
     rows: Rows,
-    labels: LabelCounts,
-    inner: Int32[Array, "labels two"],
+    labels: LabelsThere,
     form: Int32[Array, " labels"],
     *,
     forms: Forms,
 ) -> Float64[Array, "labels forms concepts"]:
     """Upper bounds on W of `(P∘x)∘y` with the best y of all, by the form of x."""
     note_trace("any_last_step")
-    p = _Pairs.of(region, labels, inner, form)
+    p, place = _Pairs.of(regions, labels, form), labels.place
     never = jnp.full_like(p.i, NEVER)
     after_or, after_and, after_not = never, never, never
     own, overlap, filtered = (
-        part[None, :] for part in (region.own, rows.removed, rows.filtered(region))
+        part[place] for part in (regions.own, rows.removed, rows.filtered(regions))
     )
     last = _most(own + p.paid, p.light)  # W of y outside of a part of P
     best_gain = _most(p.gain, p.free)
@@ -170,9 +180,8 @@ def any_last_step(
 
 @partial(jax.jit, static_argnames=("step", "forms"))
 def last_steps_after(
-    region: Region,
-    labels: LabelCounts,
-    inner: Int32[Array, "labels two"],
+    regions: Regions,
+    labels: LabelsThere,
     form: Int32[Array, " labels"],
     x: Int32[Array, " labels"],
     *,
@@ -181,17 +190,18 @@ def last_steps_after(
 ) -> Float64[Array, " labels"]:
     """Upper bounds on W of `(P∘x)∘y`, x given for each P and its form for all, over each y."""
     note_trace("last_steps_after")
-    p = _Pairs.of(region, labels, inner, form)
-    y = p.free & not_in(x[:, None], len(region.allowed))
+    p = _Pairs.of(regions, labels, form)
+    y = p.free & not_in(x[:, None], regions.n_concepts)
+    block = regions.rows(jnp.asarray(labels.place), x)
     bound = {UNION: _after_or, INTERSECTION: _after_and, DIFFERENCE: _after_not}[step]
-    return bound(region, p, y, x, forms)
+    return bound(block, p, y, x, forms)
 
 
 def _after_not(
-    region: Region, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
+    block: Block, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
 ) -> Float64[Array, " labels"]:
     """`(P AND NOT x) AND NOT y`, where y does not remove more than x, and `… OR y`."""
-    common = jnp.minimum(jnp.minimum(_at(p.i, x), p.i), region.gram.inside[x].astype(jnp.float64))
+    common = jnp.minimum(jnp.minimum(_at(p.i, x), p.i), block.i)
     last = jnp.where(y & p.not_above(p.gain, x), p.gain + common, NEVER)
     if forms.union:
         last = jnp.maximum(last, jnp.where(y & p.light, p.outside + common, NEVER))
@@ -199,27 +209,27 @@ def _after_not(
 
 
 def _after_or(
-    region: Region, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
+    block: Block, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
 ) -> Float64[Array, " labels"]:
     """`(P OR x) OR y`, where y does not add more than x, and `… AND NOT y`."""
-    shared = region.v * region.gram.outside[x].astype(jnp.float64)
+    shared = block.ve
     outside = _at(p.outside, x)
     in_run = y & p.in_run & _at(p.in_run, x) & p.not_above(p.outside, x)
     best = jnp.where(in_run, outside + p.outside + shared, NEVER)
     if forms.difference:
-        without = region.own[x][:, None] - (region.gram.inside[x].astype(jnp.float64) - shared)
-        apart = jnp.minimum(outside + shared, without + _at(p.paid, x))
+        apart = jnp.minimum(outside + shared, block.without + _at(p.paid, x))
         best = jnp.maximum(best, jnp.where(y, p.gain + apart, NEVER))
     return p.w[:, 0] + best.max(1)
 
 
 def _after_and(
-    region: Region, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
+    block: Block, p: _Pairs, y: Bool[Array, "labels n"], x: Int32[Array, " labels"], forms: Forms
 ) -> Float64[Array, " labels"]:
     """`(P AND x) OR y`."""
     del forms
-    common = jnp.minimum(jnp.minimum(_at(p.e, x), p.e), region.gram.outside[x].astype(jnp.float64))
-    last = jnp.where(y & p.light, region.own[None, :] + region.v * common, NEVER).max(1)
+    common = jnp.minimum(jnp.minimum(_at(p.e, x), p.e), block.e)
+    own = block.theirs(block.regions.own)
+    last = jnp.where(y & p.light, own + block.regions.v * common, NEVER).max(1)
     return last - _at(p.gain, x)[:, 0]
 
 

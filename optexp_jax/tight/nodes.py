@@ -1,13 +1,11 @@
 """Nodes of the tight search."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.labels import Labels
-from optexp_jax.tight.place import Step
+from optexp_jax.tight.place import Spot, Step
 
 NONE = -1
 INNER = 3
@@ -30,6 +28,8 @@ class TightNodes:
     further: Int32[np.ndarray, " nodes"]
     v: Float64[np.ndarray, " nodes"]
     """The IoU at which the bound was made, which settles what is searched where."""
+    shorter: Float64[np.ndarray, " nodes"]
+    """The highest W of chains with one concept less (see `Spot`)."""
 
     def __len__(self) -> int:
         return len(self.further)
@@ -39,10 +39,11 @@ class TightNodes:
         """Number of outer steps."""
         return (self.concepts != NONE).sum(1)
 
-    def steps(self, row: int) -> list[Step]:
-        """The outer steps of a node."""
+    def spot(self, row: int) -> Spot:
+        """Where a node is to be looked at."""
         pairs = zip(self.forms[row].tolist(), self.concepts[row].tolist(), strict=True)
-        return [Step(form, concept) for form, concept in pairs if concept != NONE]
+        steps = tuple(Step(form, concept) for form, concept in pairs if concept != NONE)
+        return Spot(steps, float(self.shorter[row]))
 
     def labels(self, rows: Int64[np.ndarray, " rows"]) -> Labels:
         """The labels of some nodes, which have to be of one length."""
@@ -51,49 +52,81 @@ class TightNodes:
         return Labels(self.inner[rows, :length], self.inner_forms[rows, :steps])
 
     def groups(self) -> list[Int64[np.ndarray, " rows"]]:
-        """The nodes in groups: labels of one length at one place; and each place by itself.
+        """The nodes in groups that can be expanded together.
 
-        A group stands where the first of its nodes does.
+        That is places with as many steps; labels of one length with one further step; and those
+        with more at one place. A group stands where the first of its nodes does.
         """
-        kinds = np.column_stack([self.forms, self.concepts, self.inner == NONE, self.further])
+        return self._grouped(
+            np.column_stack([self.depth * (self.further == 0), self.inner == NONE, self.further]),
+            split=self.further > 1,
+        )
+
+    def by_spot(self) -> list[Int64[np.ndarray, " rows"]]:
+        """The nodes in groups of one place each."""
+        none = np.zeros((len(self), 0), np.int64)
+        return self._grouped(none, split=np.ones(len(self), bool))
+
+    def _grouped(
+        self, kinds: Int64[np.ndarray, "nodes kinds"], split: np.ndarray
+    ) -> list[Int64[np.ndarray, " rows"]]:
+        spots = np.column_stack([self.forms, self.concepts, self.shorter.view(np.int64)])
+        keys = np.column_stack([kinds, np.where(split[:, None], spots, 0)])
         groups: dict[bytes, list[int]] = {}
-        for row, kind in enumerate(kinds):
-            groups.setdefault(kind.tobytes(), []).append(row)
+        for row, key in enumerate(keys):
+            groups.setdefault(key.tobytes(), []).append(row)
         return [np.array(rows) for rows in groups.values()]
 
     @classmethod
     def around(
-        cls, labels: Labels, length: int, steps: Sequence[Step], further: int, v: float
+        cls, labels: Labels, length: int, spot: Spot, further: int, v: float
     ) -> "TightNodes":
-        """Nodes of labels inside the same outer steps."""
+        """Nodes of labels at one place."""
         n = len(labels)
-        forms, concepts = _outer(length, steps, n)
+        forms, concepts = _outer(length, spot, n)
         inner = np.full((n, INNER), NONE, np.int32)
         inner_forms = np.full((n, INNER - 1), NONE, np.int32)
         inner[:, : labels.length] = labels.inner
         inner_forms[:, : labels.length - 1] = labels.forms
-        further_steps = np.full(n, further, np.int32)
-        return cls(forms, concepts, inner_forms, inner, further_steps, np.full(n, v))
+        return cls(
+            forms,
+            concepts,
+            inner_forms,
+            inner,
+            np.full(n, further, np.int32),
+            np.full(n, v),
+            np.full(n, spot.shorter),
+        )
 
     @classmethod
     def outer(
         cls,
         length: int,
-        steps: Sequence[Step],
+        spot: Spot,
         form: Int32[np.ndarray, " nodes"],
         concept: Int32[np.ndarray, " nodes"],
         v: float,
     ) -> "TightNodes":
-        """Nodes with one more outer step each, next to the same outer steps."""
-        n = len(form)
-        forms, concepts = _outer(length, steps, n)
-        forms[:, len(steps)], concepts[:, len(steps)] = form, concept
-        none = np.full((n, INNER), NONE, np.int32)
-        return cls(forms, concepts, none[:, 1:], none, np.zeros(n, np.int32), np.full(n, v))
+        """Nodes with one more outer step each than one place has."""
+        n, depth = len(form), len(spot.steps)
+        forms, concepts = _outer(length, spot, n)
+        forms[:, depth], concepts[:, depth] = form, concept
+        return cls(
+            forms,
+            concepts,
+            np.full((n, INNER - 1), NONE, np.int32),
+            np.full((n, INNER), NONE, np.int32),
+            np.zeros(n, np.int32),
+            np.full(n, v),
+            np.full(n, spot.shorter),
+        )
 
 
-def _outer(length: int, steps: Sequence[Step], n: int) -> tuple[np.ndarray, np.ndarray]:
+def _outer(
+    length: int, spot: Spot, n: int
+) -> tuple[Int32[np.ndarray, "n length"], Int32[np.ndarray, "n length"]]:
+    """The forms and concepts of outer steps, for n nodes."""
     forms, concepts = np.full((2, n, length), NONE, np.int32)
-    for k, step in enumerate(steps):
+    for k, step in enumerate(spot.steps):
         forms[:, k], concepts[:, k] = step.form, step.concept
     return forms, concepts

@@ -17,33 +17,38 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float64, Int32
 
 from optexp_jax.tight.forms import Forms
-from optexp_jax.tight.region import NEVER, Block, Region, least
+from optexp_jax.tight.region import NEVER, Block, Regions, least
 from optexp_jax.tight.rows import Rows
 from optexp_jax.tracing import note_trace
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def highest_pair_bounds(
-    region: Region, rows: Rows, *, forms: Forms
-) -> Float64[Array, "concepts forms"]:
+    regions: Regions, rows: Rows, *, forms: Forms
+) -> Float64[Array, "places concepts forms"]:
     """The highest bounds of all pairs with the same first concept."""
     note_trace("highest_pair_bounds")
-    return _bounds(region.all_rows(), rows, forms).max(2)
+    return _bounds(regions.all_rows(), rows, forms).max(-1)
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def pair_bounds(
-    region: Region, rows: Rows, a: Int32[Array, " rows"], *, forms: Forms
+    regions: Regions,
+    rows: Rows,
+    place: Int32[Array, " rows"],
+    a: Int32[Array, " rows"],
+    *,
+    forms: Forms,
 ) -> Float64[Array, "rows forms concepts"]:
     """An upper bound on W of the pairs of some concepts with every other, and one more concept."""
     note_trace("pair_bounds")
-    return _bounds(region.rows(a), rows, forms)
+    return _bounds(regions.rows(place, a), rows, forms)
 
 
-def _bounds(block: Block, rows: Rows, forms: Forms) -> Float64[Array, "rows forms concepts"]:
-    a, i, ve, both, without = block.a, block.i, block.ve, block.both, block.without
+def _bounds(block: Block, rows: Rows, forms: Forms) -> Float64[Array, "*rows forms concepts"]:
+    i, ve, both, without = block.i, block.ve, block.both, block.without
     removed, added, union_best = (
-        part[a][:, None] for part in (rows.removed, rows.added, rows.union)
+        block.mine(part) for part in (rows.removed, rows.added, rows.union)
     )
     # Every bound is the least of those that hold; a and b are exchangeable in a union.
     never = jnp.full_like(i, NEVER)
@@ -55,17 +60,18 @@ def _bounds(block: Block, rows: Rows, forms: Forms) -> Float64[Array, "rows form
         differences.append(without + jnp.minimum(removed, ve))
     if forms.union:
         # Of three concepts in a union, x is the one with the smallest share.
-        share = rows.third_share(block.region)
-        shares = share[a][:, None] + share[None, :] + least(share, block)
+        share = rows.third_share(block.regions)
+        shares = block.mine(share) + block.theirs(share) + least(share, block)
         unions.append(jnp.minimum(block.union + least(rows.fresh, block), shares))
         intersections.append(both + least(rows.added, block))
         differences.append(jnp.minimum(without + added, union_best + ve))
     if forms.intersection:
         # An x that meets neither leaves nothing.
-        meets = rows.meets[a][:, None] | rows.meets[None, :]
-        unions.append(jnp.where(meets, rows.half[a][:, None] + rows.half[None, :], NEVER))
+        meets = block.mine(rows.meets) | block.theirs(rows.meets)
+        halves = block.mine(rows.half) + block.theirs(rows.half)
+        unions.append(jnp.where(meets, halves, NEVER))
         intersections.append(jnp.minimum(i, least(rows.common, block)))
         # (a AND NOT b) AND x is (a AND x) AND NOT b, which is bounded there.
     bounds = [jnp.stack(part).max(0) for part in (unions, intersections, differences)]
     usable = block.usable(forms) & block.proper()
-    return jnp.where(usable, jnp.stack(bounds, axis=1), NEVER)
+    return jnp.where(usable, jnp.stack(bounds, axis=-2), NEVER)

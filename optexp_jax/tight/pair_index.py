@@ -35,7 +35,7 @@ class PairIndex:
 
     def __init__(self, signatures: Signatures):
         self.n_concepts = signatures.n_concepts
-        self.total: Int64[Array, "concepts concepts"] | None = None
+        self.total: Int64[Array, "one concepts concepts"] | None = None
         lengths = signatures.lengths
         counts = lengths * (lengths + 1) // 2
         self.indptr = np.concatenate([[0], np.cumsum(counts)])

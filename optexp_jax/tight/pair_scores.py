@@ -1,4 +1,7 @@
-"""Exact scores of all pairs of concepts, from the Gram matrices."""
+"""Exact scores of all pairs of concepts over the whole table, from the Gram matrices.
+
+Pairs inside of outer steps were bounded where those steps came from, as three concepts.
+"""
 
 from functools import partial
 
@@ -8,22 +11,8 @@ from jaxtyping import Array, Float64, Int32, Int64
 
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import Forms
-from optexp_jax.tight.region import NEVER, Block, Region
+from optexp_jax.tight.region import NEVER, Block, Regions, diagonals
 from optexp_jax.tracing import note_trace
-
-
-@pytree
-class Decided:
-    """Locations outside of a region: what the outer steps have decided to be positive."""
-
-    inside: Int64[Array, ""]
-    union: Int64[Array, ""]
-    """Those outside of the neuron, and the neuron itself."""
-
-    def iou(self, inside: Int64[Array, "..."], outside: Int64[Array, "..."]) -> Array:
-        """The IoU, in floating point, of what has so many locations in the region."""
-        intersection = (self.inside + inside).astype(jnp.float64)
-        return intersection / (self.union + outside).astype(jnp.float64)
 
 
 @pytree
@@ -44,44 +33,55 @@ class AllScores:
 
 
 @partial(jax.jit, static_argnames=("forms",))
-def score_pairs(region: Region, decided: Decided, *, forms: Forms) -> PairScores:
+def score_pairs(regions: Regions, neuron_size: Int64[Array, ""], *, forms: Forms) -> PairScores:
     """IoUs of every concept, and the highest ones of proper pairs."""
     note_trace("score_pairs")
-    highest = _scores(region.all_rows(), decided, forms).max(2)
-    return PairScores(_single(region, decided), highest)
+    highest = _scores(regions.all_rows(), neuron_size, forms)[0].max(2)
+    return PairScores(_single(regions, neuron_size), highest)
 
 
 @partial(jax.jit, static_argnames=("forms",))
-def score_all(region: Region, decided: Decided, *, forms: Forms) -> AllScores:
+def score_all(regions: Regions, neuron_size: Int64[Array, ""], *, forms: Forms) -> AllScores:
     """IoUs of every concept and every proper pair."""
     note_trace("score_all")
-    pairs = _scores(region.all_rows(), decided, forms)
-    return AllScores(_single(region, decided), pairs)
+    pairs = _scores(regions.all_rows(), neuron_size, forms)[0]
+    return AllScores(_single(regions, neuron_size), pairs)
 
 
-def _single(region: Region, decided: Decided) -> Float64[Array, " concepts"]:
-    own = jnp.diagonal(region.gram.inside), jnp.diagonal(region.gram.outside)
-    return jnp.where(region.allowed, decided.iou(*own), NEVER)
+def _single(regions: Regions, neuron_size: Int64[Array, ""]) -> Float64[Array, " concepts"]:
+    inside, outside = diagonals(regions.gram.inside)[0], diagonals(regions.gram.outside)[0]
+    return jnp.where(regions.allowed[0], iou(inside, outside, neuron_size), NEVER)
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def scores_of_rows(
-    region: Region, decided: Decided, a: Int32[Array, " rows"], *, forms: Forms
+    regions: Regions,
+    neuron_size: Int64[Array, ""],
+    place: Int32[Array, " rows"],
+    a: Int32[Array, " rows"],
+    *,
+    forms: Forms,
 ) -> Float64[Array, "rows forms concepts"]:
     """IoUs of the proper pairs of some concepts with every other; of the rest, −∞."""
     note_trace("scores_of_rows")
-    return _scores(region.rows(a), decided, forms)
+    return _scores(regions.rows(place, a), neuron_size, forms)
 
 
-def _scores(block: Block, decided: Decided, forms: Forms) -> Float64[Array, "rows forms concepts"]:
-    gram, a = block.region.gram, block.a
+def _scores(
+    block: Block, neuron_size: Int64[Array, ""], forms: Forms
+) -> Float64[Array, "*rows forms concepts"]:
+    def counts(pairs: Int64[Array, "places n n"]) -> Int64[Array, "*rows forms n"]:
+        own, both = diagonals(pairs), block.of_pairs(pairs)
+        left = block.mine(own) - both
+        return jnp.stack([left + block.theirs(own), both, left], axis=-2)
 
-    def counts(
-        pairs: Int64[Array, "n n"], both: Int64[Array, "rows n"]
-    ) -> Int64[Array, "rows forms n"]:
-        own = jnp.diagonal(pairs)
-        left = own[a][:, None] - both
-        return jnp.stack([left + own[None, :], both, left], axis=1)
+    gram = block.regions.gram
+    scores = iou(counts(gram.inside), counts(gram.outside), neuron_size)
+    return jnp.where(block.usable(forms) & block.proper(), scores, NEVER)
 
-    iou = decided.iou(counts(gram.inside, block.inside), counts(gram.outside, block.outside))
-    return jnp.where(block.usable(forms) & block.proper(), iou, NEVER)
+
+def iou(
+    inside: Int64[Array, "*shape"], outside: Int64[Array, "*shape"], union: Int64[Array, "..."]
+) -> Float64[Array, "*shape"]:
+    """IoUs in floating point; `union` is what is in the union anyway."""
+    return inside.astype(jnp.float64) / (outside + union).astype(jnp.float64)

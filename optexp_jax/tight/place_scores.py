@@ -1,4 +1,4 @@
-"""The exact scores of all formulas with one or two concepts at a place."""
+"""The exact scores of all formulas with one or two concepts."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,10 +7,12 @@ import jax
 import numpy as np
 from jaxtyping import Float64
 
+from optexp_jax.device_table import move
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.pair_scores import score_all, score_pairs, scores_of_rows
 from optexp_jax.tight.place import Place
-from optexp_jax.tight.some_pairs import FEW_CONCEPTS, OfRows, SomePairs
+from optexp_jax.tight.region import Regions
+from optexp_jax.tight.some_pairs import CELLS, OfRows, SomePairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +26,16 @@ class PlaceScores:
 
     @classmethod
     def at(cls, place: Place, forms: Forms) -> "PlaceScores":
-        # Scores do not depend on v, nor on what is light.
-        known = place.region(0.0, place.allowed), place.decision
+        """The scores at the place without outer steps."""
         with jax.enable_x64(True):
-            if len(place.allowed) <= FEW_CONCEPTS:
+            # Scores do not depend on v, nor on what is light.
+            moved = move(place.allowed[None], np.float64(0), np.int64(place.decided_union))
+            known = Regions(place.gram, moved[0], moved[0], moved[1]), moved[2]
+            if len(place.allowed) ** 2 <= CELLS:
                 everything = score_all(*known, forms=forms)
                 pairs = np.asarray(everything.pairs)
-                return cls(np.asarray(everything.single), pairs.max(2), lambda rows: pairs[rows])
+                single = np.asarray(everything.single)
+                return cls(single, pairs.max(2), lambda _, rows: pairs[rows])
             found = score_pairs(*known, forms=forms)
             of_rows = partial(scores_of_rows, *known, forms=forms)
             return cls(np.asarray(found.single), np.asarray(found.highest), of_rows)
@@ -41,9 +46,9 @@ class PlaceScores:
 
     def pairs_from(self, reached: float) -> SomePairs:
         """The proper pairs whose IoU is not below `reached`."""
-        rows = np.flatnonzero(self.highest.max(1) >= reached)
+        kept = self.highest.max(1)[None] >= reached
         with jax.enable_x64(True):
-            return SomePairs.at_least(rows, self._of_rows, reached)
+            return SomePairs.at_least(kept, self._of_rows, np.array([reached]))
 
     def highest_pairs(self, k: int) -> SomePairs:
         """The k pairs of the highest IoU, as far as it is positive; of equals any."""

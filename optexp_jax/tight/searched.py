@@ -1,7 +1,6 @@
 """Which formulas a node of the tight search answers for; asked by tests, not by the search."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float64, Int32
 
@@ -13,11 +12,11 @@ from optexp_jax.tight.forms import (
     OPERATORS,
     UNION,
 )
-from optexp_jax.tight.labels import Labels
+from optexp_jax.tight.labels import Labels, count_labels
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.place import Place, Places, Step
+from optexp_jax.tight.place import Place, Places, Spot, Step
 from optexp_jax.tight.ranking import Ranking
-from optexp_jax.tight.rows import rows_of
+from optexp_jax.tight.views import Views
 
 
 def searched_there(
@@ -33,7 +32,8 @@ def searched_there(
     codes = {problem.operators.index(OPERATORS[k]): k for k in used}
     all_concepts, all_operators = np.asarray(formulas.concepts), np.asarray(formulas.operators)
     for row in range(len(nodes)):
-        steps = nodes.steps(row)
+        spot, v = nodes.spot(row), float(nodes.v[row])
+        steps = spot.steps
         for column, length in enumerate(np.asarray(formulas.lengths).tolist()):
             inner = length - len(steps)
             concepts = all_concepts[column, :length].tolist()
@@ -45,33 +45,37 @@ def searched_there(
             labels = nodes.labels(np.array([row]))
             label, label_forms = labels.inner[0].tolist(), labels.forms[0].tolist()
             if not label:
-                around = places.at(steps[:-1])
+                around = places.at(Spot(steps[:-1]), v)
                 plain = all(form == UNION for form in inside[1])
                 claimed[row, column] = (plain or _any_meet(around)) and _in_order(
                     steps[-1], *inside, ranking.rank
                 )
             elif (inside[0][: len(label)], inside[1][: len(label) - 1]) == (label, label_forms):
-                place, v = places.at(steps), float(nodes.v[row])
+                place = places.at(spot, v)
                 claimed[row, column] = inner == len(label) + nodes.further[row] and (
-                    _comes_third(place, v, *inside)
+                    _comes_third(place, v, ranking, *inside)
                     if inner == 3
-                    else _comes_later(place, v, ranking.light(place.allowed), *inside, len(label))
+                    else _comes_later(place, v, ranking, *inside, len(label))
                 )
     return claimed
 
 
-def _comes_third(place: Place, v: float, concepts: list[int], forms: list[int]) -> bool:
+def _comes_third(
+    place: Place, v: float, ranking: Ranking, concepts: list[int], forms: list[int]
+) -> bool:
     """Whether `(a∘b)∘x` is bounded with the pair a, b rather than with another pair of it.
 
     Of three concepts in a union the one of the smallest share comes third; of two filters the one
     that leaves less; and AND stands before AND NOT.
     """
-    a, b, x = concepts
+    if not _are_there(place, concepts):
+        return False
+    a, b, x = place.concepts.number[concepts].tolist()
     if forms == [UNION, UNION]:
-        region = place.region(v, place.allowed)
+        views = Views.of([place], v, np.zeros(1), ranking)
         with jax.enable_x64(True):
-            share = rows_of(region).third_share(region)
-            return bool(share[x] <= jnp.minimum(share[a], share[b]))
+            share = np.asarray(views.rows.third_share(views.regions))[0]
+        return bool(share[x] <= min(share[a], share[b]))
     if forms == [DIFFERENCE, DIFFERENCE]:
         both = _both(place, v)
         return bool(both[a, x] >= both[a, b])
@@ -81,7 +85,7 @@ def _comes_third(place: Place, v: float, concepts: list[int], forms: list[int]) 
 def _comes_later(
     place: Place,
     v: float,
-    light: Bool[np.ndarray, " concepts"],
+    ranking: Ranking,
     concepts: list[int],
     forms: list[int],
     n_label: int,
@@ -91,14 +95,17 @@ def _comes_later(
     A chain that ends in OR is, if all concepts of that run of ORs are light. Of three filters of
     one concept the best comes first; of two last filters, and of two last ORs, the better one.
     """
-    a, b, x, y = concepts
-    run = _last_run(concepts, forms)
+    if not _are_there(place, concepts):
+        return False
+    run, light = _last_run(concepts, forms), ranking.light(place.unused)
     if forms[2] == INTERSECTION or forms[:2] == [DIFFERENCE, INTERSECTION]:
         return False
     if forms[1:] == [INTERSECTION, DIFFERENCE] or (forms[2] == UNION and not light[run].all()):
         return False
-    (pair,) = place.children(Labels(np.array([[a, b]], np.int32), np.array([forms[:1]], np.int32)))
-    removed = pair.counts.shared_inside[0] - v * pair.counts.shared_outside[0]
+    labels = Labels(np.array([concepts[:2]], np.int32), np.array([forms[:1]], np.int32))
+    counts = count_labels(place, labels)
+    removed = counts.shared_inside[0] - v * counts.shared_outside[0]
+    a, b, x, y = place.concepts.number[concepts].tolist()
     if n_label == 3 and forms[1:] == [DIFFERENCE, DIFFERENCE]:
         return bool(removed[x] <= removed[y])
     if n_label == 3 and forms[1:] == [UNION, UNION]:
@@ -109,6 +116,11 @@ def _comes_later(
         both = _both(place, v)
         return bool(both[a, b] <= min(both[a, x], both[a, y]))
     return True
+
+
+def _are_there(place: Place, concepts: list[int]) -> bool:
+    """Whether none of the concepts is left out at a place."""
+    return bool((place.concepts.number[concepts] < place.concepts.size).all())
 
 
 def _any_meet(place: Place) -> bool:

@@ -1,15 +1,14 @@
-"""The few pairs, out of all, that a bound leaves."""
+"""The few pairs, out of all of some places, that a bound leaves."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Array, Float64, Int, Int32
+from jaxtyping import Array, Bool, Float64, Int32
 
 from optexp_jax.search.clock import Clock
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.labels import Labels
-from optexp_jax.tight.region import ROWS_AT_ONCE
 
 PAIR_CHUNK = 128
 """Pairs that are bounded again at once, with their overlaps with every concept.
@@ -17,17 +16,22 @@ PAIR_CHUNK = 128
 With more of them the arrays no longer fit a core's cache.
 """
 
-FEW_CONCEPTS = ROWS_AT_ONCE
-"""The pairs of so few concepts are as soon fetched as the highest of each row."""
+FEWEST_ROWS, CELLS = 32, 2**15
+"""Rows of so many cells, or so many rows, are fetched at once. More would not stay in a cache."""
 
-OfRows = Callable[[Int32[np.ndarray, " rows"]], Float64[Array | np.ndarray, "rows forms concepts"]]
-"""Values of all pairs of some concepts with every concept."""
+OfRows = Callable[
+    [Int32[np.ndarray, " rows"], Int32[np.ndarray, " rows"]],
+    Float64[Array | np.ndarray, "rows forms concepts"],
+]
+"""Values of all pairs of some places' concepts with every concept there."""
 
 
 @dataclass(eq=False)
 class SomePairs:
     """Some pairs a∘b, with a value each: an upper bound on W of what is made of them, or an IoU."""
 
+    place: Int32[np.ndarray, " pairs"]
+    """The number of its place among some places."""
     form: Int32[np.ndarray, " pairs"]
     a: Int32[np.ndarray, " pairs"]
     b: Int32[np.ndarray, " pairs"]
@@ -36,37 +40,40 @@ class SomePairs:
     def __len__(self) -> int:
         return len(self.form)
 
-    @property
-    def labels(self) -> Labels:
-        return Labels.pairs(self.form, self.a, self.b)
+    def labels(self, ids: Int32[np.ndarray, " concepts"]) -> Labels:
+        """The pairs as labels, for concepts with these numbers in the table."""
+        return Labels.pairs(self.form, ids[self.a], ids[self.b])
 
     @classmethod
-    def at_least(cls, rows: Int[np.ndarray, " rows"], of_rows: OfRows, need: float) -> "SomePairs":
-        """All pairs of some first concepts whose value is not below `need`."""
+    def at_least(
+        cls,
+        kept: Bool[np.ndarray, "places concepts"],
+        of_rows: OfRows,
+        need: Float64[np.ndarray, " places"],
+    ) -> "SomePairs":
+        """All pairs of some first concepts whose value is not below what their place needs."""
+        places, concepts = (part.astype(np.int32) for part in np.nonzero(kept))
+        size = min(kept.size, max(FEWEST_ROWS, CELLS // kept.shape[1]))
         parts: list[SomePairs] = []
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            chunk = rows[start : start + ROWS_AT_ONCE].astype(np.int32)
-            values = np.asarray(of_rows(fill_up(chunk, ROWS_AT_ONCE)))[: len(chunk)]
+        for start in range(0, len(concepts), size):
+            place, a = (part[start : start + size] for part in (places, concepts))
+            values = np.asarray(of_rows(fill_up(place, size), fill_up(a, size)))[: len(a)]
             # One dimension: numpy finds what is not zero in others several times slower.
-            at = np.flatnonzero((values >= need).reshape(-1))
+            at = np.flatnonzero((values >= need[place][:, None, None]).reshape(-1))
             row, form, b = (part.astype(np.int32) for part in np.unravel_index(at, values.shape))
-            parts.append(cls(form, chunk[row], b, values.reshape(-1)[at]))
+            parts.append(cls(place[row], form, a[row], b, values.reshape(-1)[at]))
         return parts[0] if len(parts) == 1 else cls._concatenate(parts)
 
     @classmethod
     def _concatenate(cls, parts: Sequence["SomePairs"]) -> "SomePairs":
         none = np.empty(0, np.int32)
-        every = [cls(none, none, none, np.empty(0)), *parts]
-        return cls(
-            np.concatenate([part.form for part in every]),
-            np.concatenate([part.a for part in every]),
-            np.concatenate([part.b for part in every]),
-            np.concatenate([part.value for part in every]),
-        )
+        every = [cls(none, none, none, none, np.empty(0)), *parts]
+        names = ("place", "form", "a", "b", "value")
+        return cls(*(np.concatenate([getattr(part, name) for part in every]) for name in names))
 
     def lower_to(self, bound: Callable[..., Float64[Array, " chunk"]], clock: Clock) -> None:
         """Take another bound where it is lower; it is made in chunks of one shape."""
-        columns = self.form, self.a, self.b
+        columns = self.place, self.form, self.a, self.b
         for start in range(0, len(self), PAIR_CHUNK):
             if clock.expired:
                 return
@@ -77,4 +84,5 @@ class SomePairs:
 
     def take(self, rows: np.ndarray) -> "SomePairs":
         """Some of the pairs."""
-        return SomePairs(self.form[rows], self.a[rows], self.b[rows], self.value[rows])
+        columns = self.place, self.form, self.a, self.b, self.value
+        return SomePairs(*(part[rows] for part in columns))

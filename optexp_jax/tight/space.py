@@ -1,6 +1,6 @@
 """The tight search: exact pairs at every place, and bounds on what is built around them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,15 +11,17 @@ from optexp_jax.problem import Problem
 from optexp_jax.search.driver import AbstractSpace, Turn
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
-from optexp_jax.tight.children import SMALL_TABLE, TightChildren
+from optexp_jax.tight.children import TightChildren
+from optexp_jax.tight.expanded import Expanded, LabelsAt, expand
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.labels import Labels
+from optexp_jax.tight.local_concepts import SMALL_TABLE
 from optexp_jax.tight.nodes import TightNodes
-from optexp_jax.tight.place import Children, Place, Places
+from optexp_jax.tight.place import Place, Places, Spot
 from optexp_jax.tight.place_scores import PlaceScores
 from optexp_jax.tight.ranking import Ranking
-from optexp_jax.tight.reduced import Reduced
 from optexp_jax.tight.searched import searched_there
+from optexp_jax.tight.views import MOST_PLACES, together
 
 FIRST_BATCH, MOST_AT_ONCE = 16, 256
 """Nodes that are expanded at once: ever more, as a search that is not over soon takes long."""
@@ -59,7 +61,7 @@ class TightSpace(AbstractSpace[TightNodes]):
         return searched_there(nodes, formulas, self._problem, self._places, self._children.ranking)
 
     def root(self, incumbent: Incumbent) -> Turn[TightNodes]:
-        place = self._places.at(())
+        place = self._places.at(Spot())
         scores = self._score_pairs(place)
         with self.clock.phase("exact"):
             found = self._best_pairs(place, scores, incumbent)
@@ -67,89 +69,95 @@ class TightSpace(AbstractSpace[TightNodes]):
         found += self._exact_beam(place, scores, incumbent)
         inside, outside = place.counts.inside.diagonal(), place.counts.outside.diagonal()
         self._ranking = Ranking.by_worth(inside - incumbent.iou * outside)
-        return Turn(self._children.inside(place, 1.0, incumbent), found)
+        return Turn(self._children.inside([place], np.ones(1), incumbent), found)
 
     @cached_property
     def _children(self) -> TightChildren:
         assert self._ranking is not None, "concepts are ranked at the root"
-        return TightChildren(self._problem, self._forms, self._ranking, self.clock, self.counters)
+        return TightChildren(self._problem, self._places, self._ranking, self.clock, self.counters)
 
     def expand(self, batch: Queued[TightNodes], incumbent: Incumbent) -> Turn[TightNodes]:
-        found: list[Candidate] = []
-        queued: list[Queued[TightNodes]] = []
+        turns: list[Turn[TightNodes]] = []
         for rows in batch.nodes.groups():
             part = take(batch, rows)
-            part = take(part, incumbent.may_improve(part.upper, self.shortest(part.nodes)))
-            if not len(part):
-                continue
-            if self.clock.expired:  # a place takes long enough that the rest has to wait
-                queued.append(part)
-                continue
-            self.counters.expanded += len(part)
-            place = self._places.at(part.nodes.steps(0))
             if part.nodes.further[0]:
-                turn = self._expand_labels(place, part, incumbent)
+                turns.append(self._expand_labels(part, incumbent))
             else:
-                turn = self._expand_place(place, float(part.upper[0]), incumbent)
-            queued += [] if turn.children is None else [turn.children]
-            found += turn.candidates
+                for start in range(0, len(part), MOST_PLACES):
+                    some = take(part, slice(start, start + MOST_PLACES))
+                    turns += self._expand_places(some, incumbent)
         if self._grows:
             self.batch_size = min(2 * self.batch_size, MOST_AT_ONCE)
+        queued = [turn.children for turn in turns if turn.children is not None]
+        found = [candidate for turn in turns for candidate in turn.candidates]
         return Turn(concatenate(queued) if queued else None, found)
 
-    def _expand_place(self, place: Place, upper: float, incumbent: Incumbent) -> Turn[TightNodes]:
-        """Score all singles and pairs at a place, and bound what is longer."""
-        if self._holds_nothing(place, incumbent):
-            return Turn()
-        scores = self._score_pairs(place)
-        with self.clock.phase("exact"):
-            found = self._best_pairs(place, scores, incumbent)
-            self._offer(found, incumbent)
-        return Turn(self._children.inside(place, upper, incumbent), found)
+    def _still_of_interest(
+        self, part: Queued[TightNodes], incumbent: Incumbent
+    ) -> Queued[TightNodes]:
+        return take(part, incumbent.may_improve(part.upper, self.shortest(part.nodes)))
 
-    def _holds_nothing(self, place: Place, incumbent: Incumbent) -> bool:
-        """Whether a place with three left has few concepts, which make nothing of interest."""
-        problem = self._problem
-        small = problem.table.n_concepts <= SMALL_TABLE
-        if small or self._length - len(place.steps) != 3:
-            return False
+    def _expand_places(
+        self, part: Queued[TightNodes], incumbent: Incumbent
+    ) -> Iterator[Turn[TightNodes]]:
+        """Bound what is longer at some places, those of one size together."""
+        part = self._still_of_interest(part, incumbent)
+        if self.clock.expired or not len(part):  # what takes long has to wait
+            yield Turn(part)
+            return
         with self.clock.phase("device"):
-            reduced = Reduced.of(place, problem.table, problem.neuron)
-            if reduced is None:
-                return False
-            goal = self._children.goal(place, incumbent)
-            reached = self._reached(0.0, incumbent)
-            return reduced.holds_nothing(place.decision, reached, goal.v, goal.need, self._forms)
+            places = [self._place(part, row, incumbent) for row in range(len(part))]
+        for group in together(places):
+            some = take(part, np.array(group))
+            if self.clock.expired:
+                yield Turn(some)
+                continue
+            self.counters.expanded += len(group)
+            chosen = [places[k] for k in group]
+            yield Turn(self._children.inside(chosen, some.upper, incumbent))
 
-    def _expand_labels(
-        self, place: Place, part: Queued[TightNodes], incumbent: Incumbent
-    ) -> Turn[TightNodes]:
+    def _place(self, part: Queued[TightNodes], row: int, incumbent: Incumbent) -> Place:
+        return self._places.at(part.nodes.spot(row), float(np.nextafter(incumbent.threshold, 0)))
+
+    def _expand_labels(self, part: Queued[TightNodes], incumbent: Incumbent) -> Turn[TightNodes]:
         """Score all children of labels, and bound those that may take one more step."""
+        part = self._still_of_interest(part, incumbent)
+        if self.clock.expired or not len(part):
+            return Turn(part)
+        self.counters.expanded += len(part)
         found: list[Candidate] = []
         queued: list[Queued[TightNodes]] = []
-        further = int(part.nodes.further[0])
-        for children in self._scored(place, part.nodes.labels(np.arange(len(part)))):
+        waiting = [self._labels(part, rows, incumbent) for rows in part.nodes.by_spot()]
+        for expanded in self._expanded(waiting):
             with self.clock.phase("exact"):
-                best = self._best_children(place, children, incumbent)
+                best = self._best_children(expanded, incumbent)
                 self._offer(best, incumbent)
             found += best
-            if further == 2:
-                queued.append(self._children.longer(place, children, incumbent))
+            if part.nodes.further[0] == 2:
+                queued.append(self._children.longer(expanded, incumbent))
         return Turn(concatenate(queued) if queued else None, found)
 
-    def _scored(self, place: Place, labels: Labels) -> Iterator[Children]:
+    def _labels(
+        self, part: Queued[TightNodes], rows: Int64[np.ndarray, " rows"], incumbent: Incumbent
+    ) -> LabelsAt:
+        """Labels of one place; but those with a concept that is of no use there any more."""
+        place, labels = self._place(part, int(rows[0]), incumbent), part.nodes.labels(rows)
+        known = place.concepts.number[labels.inner] < place.concepts.size
+        return LabelsAt(place, labels.take(np.flatnonzero(known.all(1))))
+
+    def _expanded(self, waiting: Sequence[LabelsAt]) -> Iterator[Expanded]:
         """Labels joined with every concept, a chunk at a time."""
-        chunks = place.children(labels)
+        chunks = expand(waiting, self._forms)
         while True:
             with self.clock.phase("exact"):
-                children = next(chunks, None)
-            if children is None:
+                expanded = next(chunks, None)
+            if expanded is None:
                 return
-            self.counters.visited += children.iou.size
-            yield children
+            self.counters.visited += expanded.iou.size
+            yield expanded
 
     def _score_pairs(self, place: Place) -> PlaceScores:
-        """IoUs of all formulas with one or two concepts at a place."""
+        """IoUs of all formulas with one or two concepts."""
         with self.clock.phase("device"):
             scores = PlaceScores.at(place, Forms.of(()) if self._length == 1 else self._forms)
         self.counters.visited += len(place.allowed) ** 2
@@ -198,17 +206,11 @@ class TightSpace(AbstractSpace[TightNodes]):
             found.append(place.candidate([a, b], [form], place.pair_score(form, a, b)))
         return found
 
-    def _best_children(
-        self, place: Place, children: Children, incumbent: Incumbent
-    ) -> list[Candidate]:
+    def _best_children(self, expanded: Expanded, incumbent: Incumbent) -> list[Candidate]:
         """Candidates among the children of labels, ties included."""
-        reached = self._reached(float(children.iou.max()), incumbent)
-        found: list[Candidate] = []
-        for row, form, x in np.argwhere(children.iou >= reached).tolist():
-            inner, forms = children.labels.inner[row], children.labels.forms[row]
-            score = place.child_score(children, row, form, x)
-            found.append(place.candidate([*inner.tolist(), x], [*forms.tolist(), form], score))
-        return found
+        reached = self._reached(float(expanded.iou.max()), incumbent)
+        at = np.argwhere(expanded.iou >= reached)
+        return [expanded.candidate(row, form, x) for row, form, x in at.tolist()]
 
     def _exact_beam(
         self, place: Place, scores: PlaceScores, incumbent: Incumbent
@@ -217,17 +219,17 @@ class TightSpace(AbstractSpace[TightNodes]):
         found: list[Candidate] = []
         if self._length < 3 or not self._beam:
             return found
-        beam = scores.highest_pairs(self._beam).labels
+        beam = scores.highest_pairs(self._beam).labels(place.concepts.ids)
         for _ in range(3, self._length + 1):
             grown: list[Labels] = []
             iou: list[np.ndarray] = []
-            for children in self._scored(place, beam):
-                best = self._best_children(place, children, incumbent)
+            for expanded in self._expanded([LabelsAt(place, beam)]):
+                best = self._best_children(expanded, incumbent)
                 self._offer(best, incumbent)
                 found += best
-                row, form, x = _highest(children.iou, self._beam)
-                grown.append(children.labels.take(row).joined(form, x))
-                iou.append(children.iou[row, form, x])
+                row, form, x = _highest(expanded.iou, self._beam)
+                grown.append(expanded.labels.take(row).joined(form, x))
+                iou.append(expanded.iou[row, form, x])
             if not grown:
                 break
             order = np.argsort(-np.concatenate(iou), kind="stable")[: self._beam]

@@ -8,13 +8,14 @@ from jaxtyping import Array, Float64, Int32, Int64
 
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
-from optexp_jax.tight.region import NEVER, Region
+from optexp_jax.tight.region import NEVER, Regions, diagonals
 from optexp_jax.tracing import note_trace
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def triple_bounds(
-    region: Region,
+    regions: Regions,
+    place: Int32[Array, " pairs"],
     form: Int32[Array, " pairs"],
     a: Int32[Array, " pairs"],
     b: Int32[Array, " pairs"],
@@ -23,11 +24,13 @@ def triple_bounds(
 ) -> Float64[Array, " pairs"]:
     """An upper bound on W of given pairs with one more concept, the best over each concept x."""
     note_trace("triple_bounds")
-    every = jnp.arange(region.n_concepts, dtype=a.dtype)
+    every = jnp.arange(regions.n_concepts, dtype=a.dtype)
 
-    def one(kind: Int32[Array, ""], a: Int32[Array, ""], b: Int32[Array, ""]) -> Array:
-        w = _Pair.of(region, a, b)
-        usable = region.allowed & (every != a) & (every != b)
+    def one(
+        place: Int32[Array, ""], kind: Int32[Array, ""], a: Int32[Array, ""], b: Int32[Array, ""]
+    ) -> Array:
+        w = _Pair.of(regions, place, a, b)
+        usable = regions.allowed[place] & (every != a) & (every != b)
         best = [
             jnp.where(kind == UNION, _union_and_more(w, forms), NEVER),
             jnp.where(kind == INTERSECTION, _intersection_and_more(w, forms), NEVER),
@@ -35,7 +38,7 @@ def triple_bounds(
         ]
         return jnp.where(usable, jnp.stack(best).max(0), NEVER).max()
 
-    return jax.vmap(one)(form, a, b)
+    return jax.vmap(one)(place, form, a, b)
 
 
 @pytree
@@ -50,9 +53,15 @@ class _Counts:
     bx: Float64[Array, " concepts"]
 
     @classmethod
-    def of(cls, gram: Int64[Array, "n n"], a: Int32[Array, ""], b: Int32[Array, ""]) -> "_Counts":
-        own = jnp.diagonal(gram)
-        parts = own[a], own[b], own, gram[a, b], gram[a], gram[b]
+    def of(
+        cls,
+        gram: Int64[Array, "places n n"],
+        place: Int32[Array, ""],
+        a: Int32[Array, ""],
+        b: Int32[Array, ""],
+    ) -> "_Counts":
+        own = diagonals(gram)[place]
+        parts = own[a], own[b], own, gram[place, a, b], gram[place, a], gram[place, b]
         return cls(*(part.astype(jnp.float64) for part in parts))
 
     def common_to_three(self) -> tuple[Float64[Array, " concepts"], Float64[Array, " concepts"]]:
@@ -72,9 +81,11 @@ class _Pair:
     v: Float64[Array, ""]
 
     @classmethod
-    def of(cls, region: Region, a: Int32[Array, ""], b: Int32[Array, ""]) -> "_Pair":
-        gram = region.gram
-        return cls(_Counts.of(gram.inside, a, b), _Counts.of(gram.outside, a, b), region.v)
+    def of(
+        cls, regions: Regions, place: Int32[Array, ""], a: Int32[Array, ""], b: Int32[Array, ""]
+    ) -> "_Pair":
+        inside = _Counts.of(regions.gram.inside, place, a, b)
+        return cls(inside, _Counts.of(regions.gram.outside, place, a, b), regions.v)
 
     @property
     def both(self) -> Float64[Array, ""]:

@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64
 
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
-from optexp_jax.tight.region import NEVER, Block, Region, least
+from optexp_jax.tight.region import NEVER, Block, Regions, diagonals, least
 from optexp_jax.tight.rows import Rows
 from optexp_jax.tight.short_formulas import Limits
 from optexp_jax.tracing import note_trace
@@ -35,25 +35,27 @@ from optexp_jax.tracing import note_trace
 class StepRows:
     """Maxima over the other concepts z, for every concept a, that `Rows` does not have."""
 
-    light_added: Float64[Array, " concepts"]
+    light_added: Float64[Array, "places concepts"]
     """W(z) + v·E(a ∩ z) of a light z."""
-    light_fresh: Float64[Array, " concepts"]
+    light_fresh: Float64[Array, "places concepts"]
     """The same, with removed(z): z next to a and a further concept."""
-    removed_twice: Float64[Array, " concepts"]
+    removed_twice: Float64[Array, "places concepts"]
     """v·E(a ∩ z) + removed(z)."""
-    gained_twice: Float64[Array, " concepts"]
+    gained_twice: Float64[Array, "places concepts"]
     """v·E(a ∩ z) − I(a ∩ z) + removed(z)."""
-    kept: Float64[Array, " concepts"]
+    kept: Float64[Array, "places concepts"]
     """The highest W(z AND NOT y), and v·E(a ∩ z)."""
 
 
 @jax.jit
-def step_rows(region: Region, rows: Rows) -> StepRows:
+def step_rows(regions: Regions, rows: Rows) -> StepRows:
     """The further maxima of a region."""
     note_trace("step_rows")
-    own, removed = region.own[None, :], rows.removed[None, :]
-    filtered = rows.filtered(region)[None, :]
-    every, light = region.all_rows(), region.light[None, :]
+    every = regions.all_rows()
+    own, removed, filtered, light = (
+        every.theirs(part)
+        for part in (regions.own, rows.removed, rows.filtered(regions), regions.light)
+    )
     return StepRows(
         *every.most_of_each(
             jnp.where(light, own + every.ve, NEVER),
@@ -67,90 +69,94 @@ def step_rows(region: Region, rows: Rows) -> StepRows:
 
 @partial(jax.jit, static_argnames=("forms",))
 def two_step_bounds(
-    region: Region,
+    regions: Regions,
     rows: Rows,
     more: StepRows,
     limits: Limits,
+    place: Int32[Array, " rows"],
     a: Int32[Array, " rows"],
     *,
     forms: Forms,
 ) -> Float64[Array, "rows forms concepts"]:
     """An upper bound on W of the pairs of some concepts with every other, and two more steps."""
     note_trace("two_step_bounds")
-    return _bounds(region.rows(a), rows, more, limits, forms)
+    return _bounds(regions.rows(place, a), rows, more, limits, forms)
 
 
 def _bounds(
     block: Block, rows: Rows, more: StepRows, limits: Limits, forms: Forms
-) -> Float64[Array, "rows forms concepts"]:
+) -> Float64[Array, "*rows forms concepts"]:
     """Of three filters of one concept b is the one that leaves most."""
-    region, a = block.region, block.a
+    regions, at = block.regions, block.mine
     i, both, ve, own, without = block.i, block.both, block.ve, block.own, block.without
-    own_i = region.own_i
-
-    def at(row: Float64[Array, " n"]) -> Float64[Array, "rows one"]:
-        return row[a][:, None]
+    own_i, light = regions.own_i, regions.light
+    light_union, one, two_most, three = (
+        block.of_place(part)[..., None]
+        for part in (limits.light_union, limits.light, limits.two, limits.three)
+    )
 
     def by_form(union: Array, intersection: Array, difference: Array) -> Array:
         wide = jnp.broadcast_to(difference, i.shape)
-        return jnp.stack([union, intersection, wide], axis=1)
+        return jnp.stack([union, intersection, wide], axis=-2)
 
-    def narrow(row: Float64[Array, " n"], union: Array) -> Array:
+    def narrow(row: Float64[Array, "places n"], union: Array) -> Array:
         """A maximum over z: of a∘b ⊂ a what a has; of a∩b what both have."""
         return by_form(union, least(row, block), at(row))
 
-    def either(row: Float64[Array, " n"]) -> Array:
+    def either(row: Float64[Array, "places n"]) -> Array:
         """A row of a, to which b adds its largest overlap."""
         return narrow(row, least(row, block, rows.removed))
 
+    def both_of(row: Float64[Array, "places n"]) -> Array:
+        return at(row) + block.theirs(row)
+
     pair = by_form(block.union, both, without)
-    inside = by_form(at(own_i) + own_i[None, :] - i, i, at(own_i) - i)
-    overlaps = narrow(rows.removed, at(rows.removed) + rows.removed[None, :])  # v·E(P ∩ z)
-    two = narrow(rows.two_removed, at(rows.two_removed) + rows.two_removed[None, :])
+    inside = by_form(both_of(own_i) - i, i, at(own_i) - i)
+    overlaps = narrow(rows.removed, both_of(rows.removed))  # v·E(P ∩ z)
+    two = narrow(rows.two_removed, both_of(rows.two_removed))
     net = jnp.minimum(inside, pair + two)  # W(P \\ x \\ y)
     filtered = jnp.minimum(inside, pair + overlaps)  # W(P AND NOT x)
     filtered = by_form(
-        jnp.minimum(filtered[:, UNION], block.union + least(rows.gain, block, rows.removed)),
-        filtered[:, INTERSECTION],
-        jnp.minimum(filtered[:, DIFFERENCE], own + at(rows.gain) + ve),
+        jnp.minimum(filtered[..., UNION, :], block.union + least(rows.gain, block, rows.removed)),
+        filtered[..., INTERSECTION, :],
+        jnp.minimum(filtered[..., DIFFERENCE, :], own + at(rows.gain) + ve),
     )
     bounds = [jnp.full_like(pair, NEVER)]
     if forms.difference:
-        both_filters = jnp.minimum(jnp.minimum(filtered, limits.three) + overlaps, pair + two)
+        both_filters = jnp.minimum(jnp.minimum(filtered, three) + overlaps, pair + two)
         # Of the three filters b leaves most: the others, and then b, remove no more than this.
         three_filters = without + ve + at(rows.removed)
-        bounds.append(both_filters.at[:, DIFFERENCE].min(three_filters))
+        bounds.append(both_filters.at[..., DIFFERENCE, :].min(three_filters))
     joined = pair + narrow(rows.added, least(rows.fresh, block))  # W(P OR x)
-    joined = jnp.minimum(joined, limits.three)
+    joined = jnp.minimum(joined, three)
     if forms.union:
-        unions = jnp.minimum(joined + either(more.light_fresh), limits.light_union + net)
-        both_light = region.light[a][:, None] & region.light[None, :]
-        bounds.append(unions.at[:, UNION].set(jnp.where(both_light, unions[:, UNION], NEVER)))
+        unions = jnp.minimum(joined + either(more.light_fresh), light_union + net)
+        kept = jnp.where(at(light) & block.theirs(light), unions[..., UNION, :], NEVER)
+        bounds.append(unions.at[..., UNION, :].set(kept))
     if forms.union and forms.difference:
         last = narrow(more.removed_twice, least(more.gained_twice, block, rows.removed))
         kept = either(more.kept)  # W(x \\ P \\ y)
-        bounds.append(jnp.minimum(jnp.minimum(joined + last, filtered + kept), limits.two + net))
+        bounds.append(jnp.minimum(jnp.minimum(joined + last, filtered + kept), two_most + net))
     if forms.union and (forms.difference or forms.intersection):
         last = either(more.light_added)  # W(y outside of a part of P)
         if forms.difference:
-            bounds.append(
-                jnp.minimum(jnp.minimum(filtered, limits.three) + last, limits.light + net)
-            )
+            bounds.append(jnp.minimum(jnp.minimum(filtered, three) + last, one + net))
         if forms.intersection:
             never = jnp.full_like(i, NEVER)
-            halves = at(rows.half) + rows.half[None, :]
+            halves = both_of(rows.half)
             within = by_form(halves, least(rows.common, block), never)
-            within = jnp.minimum(jnp.minimum(within, inside), limits.three)  # W(P AND x)
-            bounds.append(jnp.minimum(within + last, limits.light + inside))
+            within = jnp.minimum(jnp.minimum(within, inside), three)  # W(P AND x)
+            bounds.append(jnp.minimum(within + last, one + inside))
     usable = block.usable(forms) & block.proper()
     return jnp.where(usable, jnp.stack(bounds).max(0), NEVER)
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def refined_two_steps(
-    region: Region,
+    regions: Regions,
     rows: Rows,
     limits: Limits,
+    place: Int32[Array, " pairs"],
     form: Int32[Array, " pairs"],
     a: Int32[Array, " pairs"],
     b: Int32[Array, " pairs"],
@@ -159,16 +165,16 @@ def refined_two_steps(
 ) -> Float64[Array, " pairs"]:
     """The same of given pairs, with what both of their concepts share with each further one."""
     note_trace("refined_two_steps")
-    gram, light, v = region.gram, region.light, region.v
-    filtered_rows = rows.filtered(region)
-    every = jnp.arange(region.n_concepts, dtype=a.dtype)[None, :]
-    usable = region.allowed[None, :] & (every != a[:, None]) & (every != b[:, None])
-    light_z = usable & light[None, :]
+    gram, light, v = regions.gram, regions.light, regions.v
+    filtered_rows = rows.filtered(regions)
+    every = jnp.arange(regions.n_concepts, dtype=a.dtype)[None, :]
+    usable = regions.allowed[place] & (every != a[:, None]) & (every != b[:, None])
+    light_z = usable & light[place]
     # A source that can be most of the formula: with it, x and y are looked at together.
-    main = jnp.argmax(jnp.where(region.allowed, filtered_rows, NEVER)).astype(a.dtype)
-    overlap, best_filtered, own = (
-        row[None, :] for row in (rows.removed, filtered_rows, region.own)
-    )
+    main = jnp.argmax(jnp.where(regions.allowed, filtered_rows, NEVER), axis=1).astype(a.dtype)
+    main = main[place]
+    overlap, best_filtered, own = (row[place] for row in (rows.removed, filtered_rows, regions.own))
+    limits = jax.tree.map(lambda limit: limit[place], limits)
 
     def most(
         values: Float64[Array, "pairs n"], among: Bool[Array, "pairs n"] = usable
@@ -180,13 +186,15 @@ def refined_two_steps(
         rest = jnp.where(kind == INTERSECTION, intersection, difference)
         return jnp.where(kind == UNION, union, rest)
 
-    i_ab = gram.inside[a, b].astype(jnp.float64)
-    both_ab = i_ab - v * gram.outside[a, b].astype(jnp.float64)
-    w_a, w_b, i_a, i_b = region.own[a], region.own[b], region.own_i[a], region.own_i[b]
+    i_ab = gram.inside[place, a, b].astype(jnp.float64)
+    both_ab = i_ab - v * gram.outside[place, a, b].astype(jnp.float64)
+    w_a, w_b, i_a, i_b = (
+        part[place, side] for part in (regions.own, regions.own_i) for side in (a, b)
+    )
     pair = by_form(w_a + w_b - both_ab, both_ab, w_a - both_ab)
     inside = by_form(i_a + i_b - i_ab, i_ab, i_a - i_ab)
-    least_i, most_i = _shared_by_pairs(gram.inside, a, b, by_form)
-    least_e, most_e = _shared_by_pairs(gram.outside, a, b, by_form)
+    least_i, most_i = _shared_by_pairs(gram.inside, place, a, b, by_form)
+    least_e, most_e = _shared_by_pairs(gram.outside, place, a, b, by_form)
     paid = v * most_e
     gain = paid - least_i  # at least −W(P ∩ z)
     # Written out once: else each of the maxima below would compute them again.
@@ -216,18 +224,22 @@ def refined_two_steps(
             jnp.minimum(pair + 2 * share, joined + most(outside + overlap, light_z)),
             limits.light_union + net,
         )
-        heavy_union = (form == UNION) & ~(light[a] & light[b])
+        heavy_union = (form == UNION) & ~(light[place, a] & light[place, b])
         bounds.append(jnp.where(heavy_union, NEVER, unions))
     if forms.union and forms.difference:
         apart = jnp.minimum(best_filtered + paid, outside + overlap)  # W(x \\ P \\ y)
         limited = jnp.minimum(limits.two + net, pair + best_gain + most(apart))
-        not_main = usable & (every != main)
+        not_main = usable & (every != main[:, None])
         generic = pair + most(best_filtered + gain, not_main) + first
         bounds.append(jnp.minimum(jnp.minimum(generic, limited), joined + most(gain + overlap)))
-        both_filters = jnp.minimum(gain[:, main, None] + paid, paid[:, main, None] + gain)
-        main_without = region.rows(main[None]).without  # W(main AND NOT z)
+
+        def at_main(values: Array) -> Array:
+            return jnp.take_along_axis(values, main[:, None], axis=1)
+
+        both_filters = jnp.minimum(at_main(gain) + paid, at_main(paid) + gain)
+        main_without = regions.rows(place, main).without  # W(main AND NOT z)
         with_main = most(main_without + both_filters, not_main) + pair
-        bounds.append(jnp.where(usable[:, main], jnp.minimum(with_main, limited), NEVER))
+        bounds.append(jnp.where(at_main(usable)[:, 0], jnp.minimum(with_main, limited), NEVER))
         added = jnp.minimum(last[:, None], most(outside, light_z)[:, None] + most_i)
         bounds.append(
             jnp.minimum(jnp.minimum(filtered + last, pair + most(gain + added)), limits.light + net)
@@ -241,19 +253,22 @@ def refined_two_steps(
 
 
 def _shared_by_pairs(
-    counts: Int64[Array, "n n"],
+    counts: Int64[Array, "places n n"],
+    place: Int32[Array, " pairs"],
     a: Int32[Array, " pairs"],
     b: Int32[Array, " pairs"],
     by_form: Callable[[Array, Array, Array], Array],
 ) -> tuple[Float64[Array, "pairs n"], Float64[Array, "pairs n"]]:
     """Limits of how many locations of P each concept z has, from the pairs."""
-    own, az, bz, ab = (
-        part.astype(jnp.float64)
-        for part in (jnp.diagonal(counts), counts[a], counts[b], counts[a, b][:, None])
+    own = diagonals(counts)
+    parts = own[place, a], own[place, b], counts[place, a, b]
+    in_a, in_b, ab = (part.astype(jnp.float64)[:, None] for part in parts)
+    in_z, az, bz = (
+        part.astype(jnp.float64) for part in (own[place], counts[place, a], counts[place, b])
     )
     three_most = jnp.minimum(jnp.minimum(az, bz), ab)
-    three_least = jnp.maximum(ab + az - own[a][:, None], ab + bz - own[b][:, None])
-    three_least = jnp.maximum(jnp.maximum(three_least, az + bz - own[None, :]), 0.0)
-    most = by_form(jnp.minimum(az + bz - three_least, own[None, :]), three_most, az - three_least)
+    three_least = jnp.maximum(ab + az - in_a, ab + bz - in_b)
+    three_least = jnp.maximum(jnp.maximum(three_least, az + bz - in_z), 0.0)
+    most = by_form(jnp.minimum(az + bz - three_least, in_z), three_most, az - three_least)
     least = by_form(az + bz - three_most, three_least, az - three_most)
     return jnp.maximum(least, 0.0), most

@@ -1,0 +1,86 @@
+"""Places as compiled programs see them: several of one size together, at one v."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float64, Int32
+
+from optexp_jax.device_table import move
+from optexp_jax.shapes import fill_up
+from optexp_jax.tight.grams import stack_grams
+from optexp_jax.tight.place import Place
+from optexp_jax.tight.ranking import Ranking
+from optexp_jax.tight.region import Regions
+from optexp_jax.tight.rows import Rows, rows_of
+
+MOST_PLACES, MOST_CELLS = 16, 2**20
+"""Places that are looked at together: at most so many, and cells of a Gram matrix of theirs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Places of one size, filled up with the first of them to one of two numbers of places."""
+
+    places: Sequence[Place]
+    v: float
+    need: Float64[np.ndarray, " filled"]
+    """The W that an inner part needs at each place; infinite for those that fill up."""
+    rank: Int32[np.ndarray, "filled concepts"]
+    regions: Regions
+    rows: Rows
+
+    @classmethod
+    def of(
+        cls, places: Sequence[Place], v: float, need: Float64[np.ndarray, " places"], order: Ranking
+    ) -> "Views":
+        n_places = 1 if len(places) == 1 else places_at_once(places[0].concepts.size)
+        filled = [*places, *[places[0]] * (n_places - len(places))]
+        missing = np.full(n_places - len(places), np.inf)
+        allowed = np.stack([place.allowed for place in filled])
+        light = np.stack([place.concepts.pick(order.light(place.unused)) for place in filled])
+        with jax.enable_x64(True):
+            grams = [place.gram for place in filled]
+            gram = grams[0] if n_places == 1 else stack_grams(grams)
+            moved = move(allowed, light, np.float64(v))
+            regions = Regions(gram, moved[0], moved[1], moved[2])
+            return cls(
+                places,
+                v,
+                np.concatenate([need, missing]),
+                np.stack([place.concepts.pick(order.rank) for place in filled]),
+                regions,
+                rows_of(regions),
+            )
+
+    def with_concepts_of(self, places: Sequence[Place]) -> bool:
+        """Whether these are as many places, with the same concepts each."""
+        return len(places) == len(self.places) and all(
+            np.array_equal(mine.concepts.ids, other.concepts.ids)
+            for mine, other in zip(self.places, places, strict=True)
+        )
+
+    @property
+    def allowed(self) -> Bool[np.ndarray, "filled concepts"]:
+        """Concepts of the places; none of those that fill up."""
+        return fill_up(np.stack([place.allowed for place in self.places]), len(self.need))
+
+    def fill(self, values: Float64[np.ndarray, " places"]) -> Float64[np.ndarray, " filled"]:
+        """A value for each place, and 0 for those that fill up."""
+        return fill_up(values, len(self.need))
+
+
+def places_at_once(size: int) -> int:
+    """How many places of so many concepts are looked at together."""
+    return max(1, min(MOST_PLACES, MOST_CELLS // size**2))
+
+
+def together(places: Sequence[Place]) -> list[list[int]]:
+    """Which of some places can be looked at together, by their position."""
+    groups: list[list[int]] = []
+    for size in sorted({place.concepts.size for place in places}):
+        same = [k for k, place in enumerate(places) if place.concepts.size == size]
+        step = places_at_once(size)
+        groups += [same[start : start + step] for start in range(0, len(same), step)]
+    return groups
