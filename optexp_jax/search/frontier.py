@@ -51,6 +51,14 @@ class _Run(Generic[Nodes]):
         at = self.position
         return -float(self._upper[at]), int(self._priority[at]), self.age
 
+    def before(self, other: "tuple[tuple[float, int, int], _Run[Nodes]] | None") -> int:
+        """How many nodes, one at least, come before the best of another run, if there is one."""
+        if other is None:
+            return len(self)
+        # Those of a higher bound do for sure; equals are looked at one by one.
+        higher = int(np.searchsorted(-self._upper, other[0][0])) - self.position
+        return max(higher, 1)
+
     def from_threshold(self, threshold: float) -> "_Run[Nodes]":
         """The run without nodes whose bound is below the threshold."""
         end = int(np.searchsorted(-self._upper, -threshold, side="right"))
@@ -93,8 +101,9 @@ class Frontier(Generic[Nodes]):
         while self._heap and n_popped < most:
             run = self._heap[0][1]
             starts.setdefault(run.age, (run, run.position))
-            n_popped += 1
-            run.position += 1
+            taken = min(most - n_popped, run.before(min(self._heap[1:3], default=None)))
+            n_popped += taken
+            run.position += taken
             if len(run):
                 heapq.heapreplace(self._heap, (run.key, run))
             else:

@@ -72,6 +72,8 @@ class TightNodes:
     ) -> list[Int64[np.ndarray, " rows"]]:
         spots = np.column_stack([self.forms, self.concepts, self.shorter.view(np.int64)])
         keys = np.column_stack([kinds, np.where(split[:, None], spots, 0)])
+        if (keys == keys[:1]).all():
+            return [np.arange(len(keys))]
         groups: dict[bytes, list[int]] = {}
         for row, key in enumerate(keys):
             groups.setdefault(key.tobytes(), []).append(row)
