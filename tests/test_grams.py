@@ -301,4 +301,4 @@ def test_a_place_decides_what_its_steps_say():
     np.testing.assert_array_equal(
         place.undecided[case.table.given_rows] if case.weighted else ~a & ~f, ~a & ~f
     )
-    assert place.allowed.tolist() == [False, True, True, True, True, False]
+    assert place.unused.tolist() == [False, True, True, True, True, False]

@@ -55,13 +55,11 @@ def test_no_formula_of_interest_is_left_out(operators: tuple[Operator, ...], see
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_concepts, "SMALL_TABLE", 0)
         place = Places(setting.problem).at(Spot(setting.steps, shorter), setting.v)
-    kept = np.zeros(N, bool)
-    kept[place.concepts.ids] = True
-    out = chains.take(np.flatnonzero(~kept[chains.concepts].all(1)))
+    out = chains.take(np.flatnonzero(~place.of_use[chains.concepts].all(1)))
     out = out.take(is_new(setting, out))
     total = decided + out.w(setting.v)
     assert (total < setting.v * size).all()
-    assert (place.allowed == place.concepts.pick(place.unused)).all()
+    assert place.allowed.sum() == place.of_use.sum()
 
 
 def test_what_cannot_add_enough_is_left_out():
@@ -76,7 +74,7 @@ def test_what_cannot_add_enough_is_left_out():
     problem = ox.problem.Problem(table, neuron, 3, OPERATORS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_concepts, "SMALL_TABLE", 0)
-        patch.setattr(local_concepts, "SHARES", (1 / 3, 1 / 2))
+        patch.setattr(local_concepts, "FEW", 1 / 3)
         place = Places(problem).at(Spot((), 0.5 * neuron.size - 5), 0.5)
     # f has extras of its own that nothing covers; d and e could only take away what c and e have.
     assert place.concepts.ids.tolist() == [0, 1]
@@ -86,7 +84,7 @@ def test_what_cannot_add_enough_is_left_out():
 @pytest.mark.parametrize("small", [0, 10])
 def test_concepts_numbered_anew(small: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(local_concepts, "SMALL_TABLE", small)
-    monkeypatch.setattr(local_concepts, "SHARES", (0.3, 0.5))
+    monkeypatch.setattr(local_concepts, "FEW", 0.5)
     kept = np.zeros(10, bool)
     kept[[1, 4, 7, 8]] = True
     found = LocalConcepts.of(kept)
@@ -99,4 +97,4 @@ def test_concepts_numbered_anew(small: int, monkeypatch: pytest.MonkeyPatch):
     assert found.number.tolist() == [5, 0, 5, 5, 1, 5, 5, 2, 3, 5]
     np.testing.assert_array_equal(found.pick(np.arange(10)[None]), [[1, 4, 7, 8, 0]])
     assert LocalConcepts.of(np.arange(10) < 6).is_everything
-    assert LocalConcepts.of(np.zeros(10, bool)).size == 3
+    assert LocalConcepts.of(np.zeros(10, bool)).size == 5

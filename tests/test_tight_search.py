@@ -1,7 +1,6 @@
 """The tight search against the oracle, against plain enumeration, and against itself."""
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given
 from search_cases import DEFAULT, SUBSETS, seeds
 from strategies import NAMES, XOR, WeightedCase, farey_case
 from tight_cases import DIRECTED, N, any_case, flat
+from tight_helpers import solve
 
 import optexp_jax as ox
 from optexp_jax.bounds.tight import TightBounds
@@ -18,12 +18,10 @@ from optexp_jax.problem import Problem
 from optexp_jax.search import Progress
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing import Case, check_admissible, random_case
-from optexp_jax.tight import children, local_concepts, place_scores, space
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.place import Spot
 from optexp_jax.tight.space import TightSpace
-from optexp_jax.tracing import count_traces
-from support import as_users_run_it, examples, thorough, x64_setting
+from support import examples, thorough, x64_setting
 
 
 @dataclass(frozen=True)
@@ -99,29 +97,6 @@ def some_case(rng: np.random.Generator, n_concepts: int) -> Case:
 def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -> OracleResult:
     counts = case.inside.reshape(-1), case.outside.reshape(-1)
     return best_formula(case.columns, *counts, case.names, length, operators)
-
-
-AS_LARGE = (
-    (space, "SMALL_TABLE", 0),
-    (children, "SMALL_TABLE", 0),
-    (local_concepts, "SMALL_TABLE", 0),
-    # Every size is compiled anew.
-    (local_concepts, "SHARES", (1 / 4, 1 / 2, 3 / 4) if thorough() else (1 / 2,)),
-    (children, "CELLS", 0),
-    (place_scores, "CELLS", 0),
-)
-"""What makes a search do on few concepts what it does on many."""
-
-
-def solve(
-    table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
-) -> ox.Explanation:
-    """The result of a search; `as_large` has it do what it does with many concepts."""
-    with as_users_run_it(), pytest.MonkeyPatch.context() as patch:
-        if as_large:
-            for module, name, value in AS_LARGE:
-                patch.setattr(module, name, value)
-        return ox.explain(table, neuron, method)
 
 
 def assert_optimal(found: ox.Explanation, true: OracleResult, neuron_size: int) -> None:
@@ -299,140 +274,3 @@ def test_from_w_to_iou():
         assert len(TightNodes.outer(3, Spot(), none, none, v)) == 0
         (upper,) = space._children._queue(nodes, np.array([w])).upper
         assert upper * (size + extras) >= intersection or intersection < v * (size + extras)
-
-
-# At a size where nothing can be tried by hand.
-
-
-def overlapping(rng: np.random.Generator, n_concepts: int, n_rows: int) -> ox.ConceptTable:
-    """Concept sets as photographs have them: a scene, some objects, parts of them, a colour."""
-    scenes, objects, parts = 6, 14, 10
-    colours = n_concepts - scenes - objects - parts
-    whole = rng.integers(objects, size=parts)  # the object that a part belongs to
-    usual = rng.random((scenes, objects)) ** 3
-    sets = []
-    for _ in range(n_rows):
-        scene = int(rng.integers(scenes))
-        held = np.flatnonzero(rng.random(objects) < usual[scene] * 0.5)
-        own = [k for k in range(parts) if whole[k] in held and rng.random() < 0.4]
-        rows = [scene, *(scenes + held), *(scenes + objects + np.array(own, int))]
-        if rng.random() < 0.8:
-            rows.append(scenes + objects + parts + int(rng.integers(colours)))
-        sets.append([int(k) for k in rows if rng.random() < 0.95])
-    sizes = (rng.pareto(1.2, n_rows) * 100 + 1).astype(np.int64)
-    return ox.ConceptTable.from_signatures(sets, sizes)
-
-
-def noisy(rng: np.random.Generator, table: ox.ConceptTable, n_sources: int) -> ox.NeuronCounts:
-    """A neuron that fires at half of the locations of a few concepts, and at some others."""
-    chosen = rng.permutation(table.n_concepts)[:n_sources]
-    rate = np.full(len(table.signatures), 0.01)
-    for k in chosen.tolist():
-        rate[table.signatures.membership(k)] = rng.random()
-    active = rng.binomial(table.sizes, rate)
-    rows = table.given_rows
-    assert rows is not None
-    counts = np.zeros(len(rows), np.int64)
-    counts[np.unique(rows, return_index=True)[1]] = active[np.unique(rows)]
-    return ox.NeuronCounts.from_signatures(table, counts)
-
-
-def by_enumeration(table: ox.ConceptTable, neuron: ox.NeuronCounts, length: int) -> tuple[int, int]:
-    """The best score of all formulas of at most so many concepts, over signatures."""
-    masks = np.stack([table.signatures.membership(k) for k in range(table.n_concepts)])
-    counts = np.stack([neuron.inside, neuron.outside], axis=1).astype(float)  # far below 2**53
-    best = (0, 1)
-
-    def offer(counted: np.ndarray) -> None:
-        nonlocal best
-        intersections, unions = counted[:, 0], counted[:, 1] + neuron.size
-        row = int((intersections / unions).argmax())
-        score = int(intersections[row]), int(unions[row])
-        if score[0] * best[1] > best[0] * score[1]:
-            best = score
-
-    def joined(left: np.ndarray) -> np.ndarray:
-        """Counts of `left∘x` for all x and operators; a repeated concept only makes it shorter."""
-        own, alone = left @ counts, masks @ counts
-        shared = np.stack(
-            [(left * part) @ masks.T.astype(float) for part in counts.T], axis=2
-        )  # [left, x, 2]
-        own, alone = own[:, None], alone[None]
-        return np.concatenate([own + alone - shared, shared, own - shared], axis=1).reshape(-1, 2)
-
-    def grow(left: np.ndarray, steps: int) -> None:
-        """Offer what one step makes of each mask, and then what more steps do."""
-        offer(joined(left))
-        for mask in left if steps > 1 else ():
-            wider = np.concatenate([mask | masks, mask & masks, mask & ~masks])
-            grow(np.unique(wider, axis=0), steps - 1)
-
-    offer(masks @ counts)
-    grow(masks, length - 1)
-    return best
-
-
-@pytest.mark.parametrize("as_large", [False, True])
-def test_four_of_many_overlapping_concepts(as_large: bool):
-    # More of everything than fits one chunk, against plain enumeration.
-    rng = np.random.default_rng(9 + as_large)
-    table = overlapping(rng, 34, 120)
-    for unit in range(10 if thorough() else 1):
-        neuron = noisy(rng, table, n_sources=2 + unit % 6)
-        found = solve(table, neuron, ox.Optimal(4), as_large)
-        assert found.status == "optimal"
-        assert found.score.ratio == Fraction(*by_enumeration(table, neuron, 4))
-
-
-def test_forty_overlapping_concepts():
-    rng = np.random.default_rng(5)
-    table = overlapping(rng, 40, 600)
-    assert len(table.signatures) > 400
-    first = None
-    for unit in range(40 if thorough() else 4):
-        neuron = noisy(rng, table, n_sources=2 + unit % 6)
-        found = solve(table, neuron, ox.Optimal(3, bounds=TightBounds(beam=unit % 3)))
-        assert found.score.ratio == Fraction(*by_enumeration(table, neuron, 3))
-        assert found.status == "optimal"
-        assert found.formula is not None
-        held = table.holds(found.formula)
-        assert int(neuron.inside[held].sum()) == found.intersection
-        first = found if first is None else first
-    assert first is not None
-    # The bounds leave next to nothing of the 530 000 formulas to be tried.
-    assert first.stats.expanded < 1000
-
-
-def test_long_formulas_of_disjoint_concepts():
-    # The best unions are known; no step that changes nothing is followed.
-    rng = np.random.default_rng(3)
-    sizes = rng.integers(1, 10_000, 60)
-    table = ox.ConceptTable.from_signatures([[k] for k in range(60)], sizes, n_locations=10**6)
-    for n_active in (2, 5, 12):
-        rates = np.zeros(60)
-        rates[:n_active] = rng.uniform(0.3, 0.9, n_active)
-        neuron = ox.NeuronCounts.from_signatures(table, rng.binomial(sizes, rates), uncovered=500)
-        own = table.signatures.incidence.T @ np.stack([neuron.inside, table.sizes], 1)
-        order = np.argsort(-own[:, 0] / own[:, 1])  # A union takes the densest concepts first.
-        prefixes = [own[order[:k]].sum(0).tolist() for k in range(1, 9)]
-        best = max(Fraction(i, neuron.size + size - i) for i, size in prefixes)
-        found = solve(table, neuron, ox.Optimal(8))
-        assert found.status == "optimal"
-        assert found.score.ratio >= best
-        assert found.stats.expanded < 100
-        if n_active < 8:  # Then taking no more than these is best.
-            assert found.score.ratio == best
-
-
-@pytest.mark.parametrize("length", [3, 4])
-def test_units_of_one_table_share_their_programs(length: int):
-    rng = np.random.default_rng(11)
-    table = overlapping(rng, 40, 600)
-    method = ox.Optimal(length, bounds=TightBounds(beam=6))
-    known = 0
-    for unit in range(50):
-        neuron = noisy(rng, table, n_sources=2 + unit % 6)
-        solve(table, neuron, method)
-        # The first few need every program there is.
-        known = count_traces() if unit < 10 else known
-    assert count_traces() == known

@@ -197,7 +197,9 @@ class Setting:
 
     @cached_property
     def place(self) -> Place:
-        return Places(self.problem).at(Spot(self.steps))
+        place = Places(self.problem).at(Spot(self.steps))
+        place.keep(np.ones(N, bool), renumber=False)  # Bounds hold for absent concepts, too.
+        return place
 
     @cached_property
     def slack(self) -> float:

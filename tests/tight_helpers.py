@@ -1,4 +1,4 @@
-"""Bounds as the library computes them, and the plain quantities that settle the order."""
+"""Bounds and results as the library computes them, and the quantities that settle the order."""
 
 from collections.abc import Callable
 
@@ -14,6 +14,8 @@ from tight_cases import (
     forms_of,
 )
 
+import optexp_jax as ox
+from optexp_jax.tight import children, local_concepts, place_scores, space
 from optexp_jax.tight.forms import DIFFERENCE
 from optexp_jax.tight.grams import stack_grams
 from optexp_jax.tight.pair_bounds import highest_pair_bounds, pair_bounds
@@ -21,6 +23,7 @@ from optexp_jax.tight.place import Places, Spot, Step
 from optexp_jax.tight.region import Regions
 from optexp_jax.tight.rows import rows_of
 from optexp_jax.tight.some_pairs import PAIR_CHUNK
+from support import as_users_run_it
 
 each_subset = pytest.mark.parametrize(
     "operators", SUBSETS, ids=lambda subset: "+".join(o.name for o in subset)
@@ -96,3 +99,26 @@ def most_w(setting: Setting, length: int) -> float:
         float(part.w(setting.v).max(initial=0.0))
         for part in (setting.chains(k) for k in range(1, length + 1))
     )
+
+
+AS_LARGE = (
+    (space, "SMALL_TABLE", 0),
+    (children, "SMALL_TABLE", 0),
+    (local_concepts, "SMALL_TABLE", 0),
+    (local_concepts, "FEW", 1 / 2),
+    (space, "rehearse", lambda *_: None),  # Searches of few are no shorter than a rehearsal.
+    (children, "CELLS", 0),
+    (place_scores, "CELLS", 0),
+)
+"""What makes a search do on few concepts what it does on many."""
+
+
+def solve(
+    table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
+) -> ox.Explanation:
+    """The result of a search; `as_large` has it do what it does with many concepts."""
+    with as_users_run_it(), pytest.MonkeyPatch.context() as patch:
+        if as_large:
+            for module, name, value in AS_LARGE:
+                patch.setattr(module, name, value)
+        return ox.explain(table, neuron, method)

@@ -49,5 +49,10 @@ class Clock:
         """Whether the time limit has passed, for work that is long enough to ask in between."""
         return self.time_limit is not None and self.elapsed >= self.time_limit
 
+    @property
+    def left(self) -> float | None:
+        """Seconds until the time limit, if there is one."""
+        return None if self.time_limit is None else max(self.time_limit - self.elapsed, 0.0)
+
     def seconds(self) -> Seconds:
         return Seconds(total=self.elapsed, **self._phases)

@@ -112,22 +112,20 @@ def _expand(parts: Sequence[LabelsAt], forms: Forms) -> Expanded:
     inner = [part.place.concepts.number[part.labels.inner] for part in parts]
     labels = parts[0].labels if len(parts) == 1 else Labels.concatenate([p.labels for p in parts])
     of_place = np.repeat(np.arange(len(parts), dtype=np.int32), [len(p.labels) for p in parts])
-    few = len(labels) <= FEW_LABELS and len(parts) == 1
+    few = len(labels) <= FEW_LABELS and len(parts) == 1 and places[0].concepts.is_everything
     size = FEW_LABELS if few else LABELS_AT_ONCE
     there = LabelsThere(
         fill_up(of_place, size),
         fill_up(np.concatenate(inner), size),
         jax.tree.map(lambda *several: fill_up(np.concatenate(several), size), *counts),
     )
-    around = _surroundings(places)
+    around = _surroundings(places, 1 if few else PLACES_AT_ONCE)
     with jax.enable_x64(True):
         iou = np.asarray(score_children(around, there, forms=forms))
     return Expanded(places, labels, there, around, iou[: len(labels)])
 
 
-def _surroundings(places: Sequence[Place]) -> Surroundings:
-    size = 1 if len(places) == 1 else PLACES_AT_ONCE
-
+def _surroundings(places: Sequence[Place], size: int) -> Surroundings:
     def decided(counts: Sequence[int]) -> np.ndarray:
         return fill_up(np.array(counts, np.int64), size)
 

@@ -1,7 +1,7 @@
 """The concepts that count at a place, numbered anew.
 
-Most concepts are of no use at most places. What is left of them is filled up to one of a few
-sizes, so that places share compiled programs.
+Most concepts are of no use at most places. What is left of them is filled up to one size, so that
+places share compiled programs.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int32, Shaped
 
-SHARES = (1 / 16, 1 / 4, 1 / 2, 3 / 4)
-"""Sizes that are used besides the number of all concepts, as shares of it."""
+FEW = 1 / 8
+"""The size for few concepts, as a share of all. More sizes would save some time, and take more to
+compile than they save.
+"""
 SMALL_TABLE = 256
 """Tables of up to so many concepts keep all of them: calls cost more there than what they do."""
 
@@ -33,10 +35,8 @@ class LocalConcepts:
     @classmethod
     def of(cls, kept: Bool[np.ndarray, " concepts"]) -> "LocalConcepts":
         """At least those that are kept: all of them, where a smaller size would not pay."""
-        n_table, n_kept = len(kept), int(kept.sum())
-        sizes = [] if n_table <= SMALL_TABLE else [int(n_table * share) for share in SHARES]
-        size = next((size for size in sizes if size >= max(n_kept, 1)), None)
-        if size is None:
+        n_table, size = len(kept), int(len(kept) * FEW)
+        if n_table <= SMALL_TABLE or kept.sum() > size or not size:
             return cls.everything(n_table)
         return cls(np.flatnonzero(kept).astype(np.int32), size, n_table)
 

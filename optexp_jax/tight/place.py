@@ -61,20 +61,24 @@ class Place:
                 self.decided_outside += int(neuron.outside[taken].sum())
             self.undecided &= member if step.form == INTERSECTION else ~member
         self.within = Within(overlaps, self.undecided)
+        self.of_use = self.unused
+        """Those of them that can be part of a formula of interest."""
         self.concepts = LocalConcepts.everything(table.n_concepts)
 
     @property
     def steps(self) -> tuple[Step, ...]:
         return self.spot.steps
 
-    def keep(self, kept: Bool[np.ndarray, " all_concepts"]) -> None:
+    def keep(self, kept: Bool[np.ndarray, " all_concepts"], renumber: bool) -> None:
         """Leave out all other concepts; before anything is counted."""
-        self.concepts = LocalConcepts.of(kept & self.unused)
+        self.of_use = kept & self.unused
+        if renumber:
+            self.concepts = LocalConcepts.of(self.of_use)
 
     @cached_property
     def allowed(self) -> Bool[np.ndarray, " concepts"]:
         """Concepts that the inner part may have, as they are numbered here."""
-        return self.concepts.pick(self.unused)
+        return self.concepts.pick(self.of_use)
 
     @cached_property
     def gram(self) -> Gram:
@@ -135,9 +139,10 @@ def joined(form: int, first: int, second: int, common: int) -> int:
 class Places:
     """Makes places, and remembers the last few."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem, renumber: bool = True):
         self.overlaps = Overlaps(problem.table, problem.neuron)
         self._problem = problem
+        self._renumber = renumber
         self._recent: OrderedDict[Spot, Place] = OrderedDict()
 
     def at(self, spot: Spot, v: float = 0.0) -> Place:
@@ -147,7 +152,7 @@ class Places:
             return self._recent[spot]
         place = self._recent[spot] = Place(self._problem, self.overlaps, spot)
         if spot.steps or np.isfinite(spot.shorter):
-            place.keep(self._relevant(place, v))
+            place.keep(self._relevant(place, v), self._renumber)
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
         return place
@@ -155,9 +160,9 @@ class Places:
     def _relevant(self, place: Place, v: float) -> Bool[np.ndarray, " concepts"]:
         problem, spot, own = self._problem, place.spot, place.within.own
         kept = present(own)
-        missing = v * problem.neuron.size - spot.shorter
-        if missing <= 0:
+        if np.isinf(spot.shorter):
             return kept
+        missing = v * problem.neuron.size - spot.shorter
         left, forms = problem.depth - len(spot.steps), Forms.of(problem.operators)
         gain = gains(own, self._sums, v, left, forms)
         return kept & (gain >= missing - slack(problem))

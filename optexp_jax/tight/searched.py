@@ -120,7 +120,7 @@ def _comes_later(
 
 def _are_there(place: Place, concepts: list[int]) -> bool:
     """Whether none of the concepts is left out at a place."""
-    return bool((place.concepts.number[concepts] < place.concepts.size).all())
+    return bool(place.of_use[concepts].all())
 
 
 def _any_meet(place: Place) -> bool:

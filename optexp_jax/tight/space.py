@@ -20,6 +20,7 @@ from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.place import Place, Places, Spot
 from optexp_jax.tight.place_scores import PlaceScores
 from optexp_jax.tight.ranking import Ranking
+from optexp_jax.tight.rehearsal import rehearse
 from optexp_jax.tight.searched import searched_there
 from optexp_jax.tight.views import MOST_PLACES, together
 
@@ -37,7 +38,15 @@ class TightSpace(AbstractSpace[TightNodes]):
 
     family = "TightBounds"
 
-    def __init__(self, problem: Problem, batch_size: int | None, beam: int | None):
+    def __init__(
+        self,
+        problem: Problem,
+        batch_size: int | None,
+        beam: int | None,
+        *,
+        renumber: bool = True,
+        rehearses: bool = True,
+    ):
         small = problem.table.n_concepts <= SMALL_TABLE
         first_batch = SMALL_BATCH if small else FIRST_BATCH
         super().__init__(first_batch if batch_size is None else batch_size)
@@ -47,7 +56,8 @@ class TightSpace(AbstractSpace[TightNodes]):
         if beam is None:
             beam = 0 if small and problem.depth <= 3 else BEAM
         self._beam = beam
-        self._places = Places(problem)
+        self._places = Places(problem, renumber)
+        self._rehearses = rehearses and not small
         self._forms = Forms.of(problem.operators)
         self._ranking: Ranking | None = None
 
@@ -61,6 +71,8 @@ class TightSpace(AbstractSpace[TightNodes]):
         return searched_there(nodes, formulas, self._problem, self._places, self._children.ranking)
 
     def root(self, incumbent: Incumbent) -> Turn[TightNodes]:
+        if self._rehearses:
+            rehearse(self._problem, self.clock, self._rehearsals)
         place = self._places.at(Spot())
         scores = self._score_pairs(place)
         with self.clock.phase("exact"):
@@ -70,6 +82,13 @@ class TightSpace(AbstractSpace[TightNodes]):
         inside, outside = place.counts.inside.diagonal(), place.counts.outside.diagonal()
         self._ranking = Ranking.by_worth(inside - incumbent.iou * outside)
         return Turn(self._children.inside([place], np.ones(1), incumbent), found)
+
+    def _rehearsals(self, problem: Problem) -> list[AbstractSpace[TightNodes]]:
+        """Searches in which places have all concepts, and those of use."""
+        return [
+            TightSpace(problem, None, self._beam, renumber=renumber, rehearses=False)
+            for renumber in (False, True)
+        ]
 
     @cached_property
     def _children(self) -> TightChildren:
@@ -142,8 +161,8 @@ class TightSpace(AbstractSpace[TightNodes]):
     ) -> LabelsAt:
         """Labels of one place; but those with a concept that is of no use there any more."""
         place, labels = self._place(part, int(rows[0]), incumbent), part.nodes.labels(rows)
-        known = place.concepts.number[labels.inner] < place.concepts.size
-        return LabelsAt(place, labels.take(np.flatnonzero(known.all(1))))
+        of_use = place.of_use[labels.inner].all(1)
+        return LabelsAt(place, labels.take(np.flatnonzero(of_use)))
 
     def _expanded(self, waiting: Sequence[LabelsAt]) -> Iterator[Expanded]:
         """Labels joined with every concept, a chunk at a time."""

@@ -21,7 +21,7 @@ MOST_PLACES, MOST_CELLS = 16, 2**20
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """Places of one size, filled up with the first of them to one of two numbers of places."""
+    """Places of one size, filled up with the first of them to a stack of a fixed size."""
 
     places: Sequence[Place]
     v: float
@@ -35,7 +35,7 @@ class Views:
     def of(
         cls, places: Sequence[Place], v: float, need: Float64[np.ndarray, " places"], order: Ranking
     ) -> "Views":
-        n_places = 1 if len(places) == 1 else places_at_once(places[0].concepts.size)
+        n_places = _stack_size(places)
         filled = [*places, *[places[0]] * (n_places - len(places))]
         missing = np.full(n_places - len(places), np.inf)
         allowed = np.stack([place.allowed for place in filled])
@@ -57,7 +57,7 @@ class Views:
     def with_concepts_of(self, places: Sequence[Place]) -> bool:
         """Whether these are as many places, with the same concepts each."""
         return len(places) == len(self.places) and all(
-            np.array_equal(mine.concepts.ids, other.concepts.ids)
+            np.array_equal(mine.of_use, other.of_use)
             for mine, other in zip(self.places, places, strict=True)
         )
 
@@ -69,6 +69,12 @@ class Views:
     def fill(self, values: Float64[np.ndarray, " places"]) -> Float64[np.ndarray, " filled"]:
         """A value for each place, and 0 for those that fill up."""
         return fill_up(values, len(self.need))
+
+
+def _stack_size(places: Sequence[Place]) -> int:
+    """Few concepts take one size of stack; only with all of them a place by itself is worth one."""
+    alone = len(places) == 1 and places[0].concepts.is_everything
+    return 1 if alone else places_at_once(places[0].concepts.size)
 
 
 def places_at_once(size: int) -> int:

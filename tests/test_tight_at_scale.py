@@ -1,0 +1,198 @@
+"""The tight search at a size where nothing can be tried by hand: against plain enumeration."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tight_helpers import solve
+
+import optexp_jax as ox
+from optexp_jax.bounds.tight import TightBounds
+from optexp_jax.tight import rehearsal
+from optexp_jax.tracing import count_traces
+from support import thorough
+
+
+def overlapping(rng: np.random.Generator, n_concepts: int, n_rows: int) -> ox.ConceptTable:
+    """Concept sets as photographs have them: a scene, some objects, parts of them, a colour."""
+    scenes, objects, parts = 6, 14, 10
+    colours = n_concepts - scenes - objects - parts
+    whole = rng.integers(objects, size=parts)  # the object that a part belongs to
+    usual = rng.random((scenes, objects)) ** 3
+    sets = []
+    for _ in range(n_rows):
+        scene = int(rng.integers(scenes))
+        held = np.flatnonzero(rng.random(objects) < usual[scene] * 0.5)
+        own = [k for k in range(parts) if whole[k] in held and rng.random() < 0.4]
+        rows = [scene, *(scenes + held), *(scenes + objects + np.array(own, int))]
+        if rng.random() < 0.8:
+            rows.append(scenes + objects + parts + int(rng.integers(colours)))
+        sets.append([int(k) for k in rows if rng.random() < 0.95])
+    sizes = (rng.pareto(1.2, n_rows) * 100 + 1).astype(np.int64)
+    return ox.ConceptTable.from_signatures(sets, sizes)
+
+
+def noisy(rng: np.random.Generator, table: ox.ConceptTable, n_sources: int) -> ox.NeuronCounts:
+    """A neuron that fires at half of the locations of a few concepts, and at some others."""
+    chosen = rng.permutation(table.n_concepts)[:n_sources]
+    rate = np.full(len(table.signatures), 0.01)
+    for k in chosen.tolist():
+        rate[table.signatures.membership(k)] = rng.random()
+    active = rng.binomial(table.sizes, rate)
+    rows = table.given_rows
+    assert rows is not None
+    counts = np.zeros(len(rows), np.int64)
+    counts[np.unique(rows, return_index=True)[1]] = active[np.unique(rows)]
+    return ox.NeuronCounts.from_signatures(table, counts)
+
+
+def by_enumeration(table: ox.ConceptTable, neuron: ox.NeuronCounts, length: int) -> tuple[int, int]:
+    """The best score of all formulas of at most so many concepts, over signatures."""
+    masks = np.stack([table.signatures.membership(k) for k in range(table.n_concepts)])
+    counts = np.stack([neuron.inside, neuron.outside], axis=1).astype(float)  # far below 2**53
+    best = (0, 1)
+
+    def offer(counted: np.ndarray) -> None:
+        nonlocal best
+        intersections, unions = counted[:, 0], counted[:, 1] + neuron.size
+        row = int((intersections / unions).argmax())
+        score = int(intersections[row]), int(unions[row])
+        if score[0] * best[1] > best[0] * score[1]:
+            best = score
+
+    def joined(left: np.ndarray) -> np.ndarray:
+        """Counts of `left∘x` for all x and operators; a repeated concept only makes it shorter."""
+        own, alone = left @ counts, masks @ counts
+        shared = np.stack(
+            [(left * part) @ masks.T.astype(float) for part in counts.T], axis=2
+        )  # [left, x, 2]
+        own, alone = own[:, None], alone[None]
+        return np.concatenate([own + alone - shared, shared, own - shared], axis=1).reshape(-1, 2)
+
+    def grow(left: np.ndarray, steps: int) -> None:
+        """Offer what one step makes of each mask, and then what more steps do."""
+        offer(joined(left))
+        for mask in left if steps > 1 else ():
+            wider = np.concatenate([mask | masks, mask & masks, mask & ~masks])
+            grow(np.unique(wider, axis=0), steps - 1)
+
+    offer(masks @ counts)
+    grow(masks, length - 1)
+    return best
+
+
+@pytest.mark.parametrize("as_large", [False, True])
+def test_four_of_many_overlapping_concepts(as_large: bool):
+    # More of everything than fits one chunk, against plain enumeration.
+    rng = np.random.default_rng(9 + as_large)
+    table = overlapping(rng, 34, 120)
+    for unit in range(10 if thorough() else 1):
+        neuron = noisy(rng, table, n_sources=2 + unit % 6)
+        found = solve(table, neuron, ox.Optimal(4), as_large)
+        assert found.status == "optimal"
+        assert found.score.ratio == Fraction(*by_enumeration(table, neuron, 4))
+
+
+def test_forty_overlapping_concepts():
+    rng = np.random.default_rng(5)
+    table = overlapping(rng, 40, 600)
+    assert len(table.signatures) > 400
+    first = None
+    for unit in range(40 if thorough() else 4):
+        neuron = noisy(rng, table, n_sources=2 + unit % 6)
+        found = solve(table, neuron, ox.Optimal(3, bounds=TightBounds(beam=unit % 3)))
+        assert found.score.ratio == Fraction(*by_enumeration(table, neuron, 3))
+        assert found.status == "optimal"
+        assert found.formula is not None
+        held = table.holds(found.formula)
+        assert int(neuron.inside[held].sum()) == found.intersection
+        first = found if first is None else first
+    assert first is not None
+    # The bounds leave next to nothing of the 530 000 formulas to be tried.
+    assert first.stats.expanded < 1000
+
+
+def test_long_formulas_of_disjoint_concepts():
+    # The best unions are known; no step that changes nothing is followed.
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 10_000, 60)
+    table = ox.ConceptTable.from_signatures([[k] for k in range(60)], sizes, n_locations=10**6)
+    for n_active in (2, 5, 12):
+        rates = np.zeros(60)
+        rates[:n_active] = rng.uniform(0.3, 0.9, n_active)
+        neuron = ox.NeuronCounts.from_signatures(table, rng.binomial(sizes, rates), uncovered=500)
+        own = table.signatures.incidence.T @ np.stack([neuron.inside, table.sizes], 1)
+        order = np.argsort(-own[:, 0] / own[:, 1])  # A union takes the densest concepts first.
+        prefixes = [own[order[:k]].sum(0).tolist() for k in range(1, 9)]
+        best = max(Fraction(i, neuron.size + size - i) for i, size in prefixes)
+        found = solve(table, neuron, ox.Optimal(8))
+        assert found.status == "optimal"
+        assert found.score.ratio >= best
+        assert found.stats.expanded < 100
+        if n_active < 8:  # Then taking no more than these is best.
+            assert found.score.ratio == best
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_units_of_one_table_share_their_programs(length: int):
+    rng = np.random.default_rng(11)
+    table = overlapping(rng, 40, 600)
+    method = ox.Optimal(length, bounds=TightBounds(beam=6))
+    known = 0
+    for unit in range(50):
+        neuron = noisy(rng, table, n_sources=2 + unit % 6)
+        solve(table, neuron, method)
+        # The first few need every program there is.
+        known = count_traces() if unit < 10 else known
+    assert count_traces() == known
+
+
+# Many concepts: what is compiled.
+
+
+def kinds_of_units(
+    rng: np.random.Generator, n_concepts: int, disjoint: bool
+) -> tuple[ox.ConceptTable, list[ox.NeuronCounts]]:
+    """Units that few concepts explain, or one, or nothing, or that are active in much."""
+    groups = 1 if disjoint else 4
+    drawn = rng.integers(n_concepts // groups, size=(4 * n_concepts, groups))
+    sets = (drawn + np.arange(groups) * (n_concepts // groups)).tolist()
+    table = ox.ConceptTable.from_signatures(
+        sets, rng.integers(1, 10_000, len(sets)), [f"c{k}" for k in range(n_concepts)]
+    )
+    rows = table.given_rows
+    assert rows is not None
+    first = np.unique(rows, return_index=True)
+    units: list[ox.NeuronCounts] = []
+    for n_sources, noise in ((3, 0.01), (1, 0.001), (0, 0.02), (12, 0.1), (2, 0.3)):
+        rate = np.full(len(table.signatures), noise)
+        for k in rng.permutation(n_concepts)[:n_sources].tolist():
+            rate[table.signatures.membership(k)] = rng.random()
+        counts = np.zeros(len(rows), np.int64)
+        counts[first[1]] = rng.binomial(table.sizes, rate)[first[0]]
+        units.append(ox.NeuronCounts.from_signatures(table, counts))
+    return table, units
+
+
+@pytest.mark.parametrize(
+    ("length", "disjoint"), [(3, False), (4, False), (5, True)], ids=["3", "4", "disjoint"]
+)
+def test_the_first_unit_compiles_for_all(length: int, disjoint: bool):
+    table, units = kinds_of_units(np.random.default_rng(length), 264, disjoint)
+    # However soon the first is over.
+    solve(table, units[1], ox.Optimal(length, time_limit=60.0))
+    known = count_traces()
+    for neuron in units:
+        found = solve(table, neuron, ox.Optimal(length, time_limit=5.0))
+        assert found.stats.compilations == 0
+    assert count_traces() == known
+
+
+def test_a_rehearsal_that_was_stopped_goes_on(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rehearsal, "_rehearsed", set())
+    table, units = kinds_of_units(np.random.default_rng(0), 264, disjoint=False)
+    stopped = solve(table, units[0], ox.Optimal(3, time_limit=1e-9))
+    assert stopped.status == "feasible"
+    assert not rehearsal._rehearsed
+    assert solve(table, units[0], ox.Optimal(3)).status == "optimal"
+    assert len(rehearsal._rehearsed) == 1
