@@ -33,6 +33,6 @@ class TightBounds(Bounds):
         prepare_grams(table, neurons)
 
     def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
-        if not set(problem.operators) <= set(DEFAULT_OPERATORS):
+        if not all(operator in DEFAULT_OPERATORS for operator in problem.operators):
             return PaperBounds().open(problem, batch_size)
         return TightSpace(problem, batch_size, self.beam)

@@ -24,8 +24,8 @@ class Candidate:
 
     def beats(self, other: "Candidate | None") -> bool:
         """A higher IoU; among equal ones, the shorter formula, then the smaller canonical form."""
-        if other is None:
-            return True
+        if other is None or other is self:  # A canonical form takes long to find.
+            return other is None
         ahead = (
             self.score.intersection * other.score.union
             - other.score.intersection * self.score.union

@@ -17,6 +17,7 @@ from optexp_jax.search.frontier import Queued, concatenate
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.expanded import FEW_LABELS, Expanded, LabelsAt, expand
+from optexp_jax.tight.first_look import FirstLook
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, Forms
 from optexp_jax.tight.last_steps import longer_labels
 from optexp_jax.tight.local_concepts import SMALL_TABLE
@@ -26,7 +27,7 @@ from optexp_jax.tight.pair_bounds import highest_pair_bounds, pair_bounds
 from optexp_jax.tight.place import Place, Places, Spot, slack
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.short_formulas import Limits, short_formulas
-from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, SomePairs
+from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, OfRows, SomePairs
 from optexp_jax.tight.triple_bounds import triple_bounds
 from optexp_jax.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
 from optexp_jax.tight.views import Views, together
@@ -161,7 +162,10 @@ class TightChildren:
         need: Float64[np.ndarray, " places"],
     ) -> SomePairs:
         """Pairs that one further step may take to what is needed."""
-        of_rows = partial(pair_bounds, views.regions, views.rows, forms=self._forms)
+        of_rows: OfRows = partial(pair_bounds, views.regions, views.rows, forms=self._forms)
+        known = views.pair_bounds
+        if known is not None:
+            of_rows = lambda _, rows: known[rows]  # noqa: E731
         kept = views.allowed & (highest >= need[:, None])
         pairs = SomePairs.at_least(kept, of_rows, need)
         if len(pairs) <= MOST_UNREFINED and views.regions.n_concepts <= SMALL_TABLE:
@@ -278,18 +282,31 @@ class TightChildren:
                 kept[INTERSECTION] = False
         return kept
 
+    def start_from(self, place: Place, look: FirstLook, incumbent: Incumbent) -> None:
+        """Make use of what is known of the place without outer steps, if v is what it was there."""
+        v = self._v(incumbent)
+        if self._length == 3 and float(look.regions.v) == v:
+            need = self._need([place], v)
+            self._views[place] = Views.at_first_look(place, look, need, self.ranking)
+
     def _view(self, places: Sequence[Place], incumbent: Incumbent) -> Views:
         """Places at the incumbent's IoU; the last one of a single place is remembered."""
-        v = float(np.nextafter(incumbent.threshold, 0.0))
+        v = self._v(incumbent)
         known = self._views.get(places[0]) if len(places) == 1 else None
         if known is not None and known.v == v:
             return known
-        goal = v * self._problem.neuron.size - self._slack
-        need = goal - np.array([place.decided(v) for place in places])
-        views = Views.of(places, v, need, self.ranking)
+        views = Views.of(places, v, self._need(places, v), self.ranking)
         if len(places) == 1:
             self._views[places[0]] = views
         return views
+
+    def _v(self, incumbent: Incumbent) -> float:
+        return float(np.nextafter(incumbent.threshold, 0.0))
+
+    def _need(self, places: Sequence[Place], v: float) -> Float64[np.ndarray, " places"]:
+        """The W that an inner part needs at each place."""
+        goal = v * self._problem.neuron.size - self._slack
+        return goal - np.array([place.decided(v) for place in places])
 
     def _queue(self, nodes: TightNodes, w: Float64[np.ndarray, " nodes"]) -> Queued[TightNodes]:
         # W(L) <= w means IoU(L) <= w / |N|, or IoU(L) < v: extras pull the ratio towards v.

@@ -60,11 +60,13 @@ class _Sums:
         self._index = pair_index(table)
         self._on_host = on_host
 
-    def __call__(self, weights: Int64[np.ndarray, "sets signatures"]) -> Num[Array, "sets n n"]:
+    def __call__(
+        self, weights: Int64[np.ndarray, "sets signatures"]
+    ) -> Num[Array | np.ndarray, "sets n n"]:
         index = self._index
+        if self._on_host:
+            return index.sum_on_host(weights)
         with jax.enable_x64(True):
-            if self._on_host:
-                return jnp.asarray(index.sum_on_host(weights))
             return _sum_on_device(
                 jnp.asarray(weights), *index.on_device, n_concepts=index.n_concepts
             )
@@ -84,7 +86,7 @@ def _sum_on_device(
     return sums.T.reshape(-1, n_concepts, n_concepts)
 
 
-_prepared: weakref.WeakKeyDictionary[NeuronCounts, Num[Array, "one n n"]] = (
+_prepared: weakref.WeakKeyDictionary[NeuronCounts, Num[Array | np.ndarray, "one n n"]] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -110,15 +112,20 @@ class Overlaps:
 
     @cached_property
     def everywhere(self) -> Gram:
-        """The Gram matrices of the whole table; what all neurons share is computed once."""
+        """The Gram matrices of the whole table."""
+        with jax.enable_x64(True):
+            return _complement(*self.counted())
+
+    def counted(self) -> tuple[Int64[Array, "one n n"], Num[Array | np.ndarray, "one n n"]]:
+        """What `complement` takes; what all neurons share is computed once."""
         index = pair_index(self.table)
         inside = _prepared.pop(self.neuron, None)
         if inside is None:
             inside = self._sums(self.neuron.inside[None])
-        with jax.enable_x64(True):
-            if index.total is None:
+        if index.total is None:
+            with jax.enable_x64(True):
                 index.total = _mirror(self._sums(self.table.sizes[None]))
-            return _complement(index.total, inside)
+        return index.total, inside
 
     @cached_property
     def everywhere_on_host(self) -> HostGram:
@@ -195,27 +202,32 @@ class Within:
         return Gram(moved[0], moved[1])
 
 
-def _mirror(upper: Num[Array, "sets n n"]) -> Int64[Array, "sets n n"]:
-    exact = upper.astype(jnp.int64)
+def _mirror(upper: Num[Array | np.ndarray, "sets n n"]) -> Int64[Array, "sets n n"]:
+    exact = jnp.asarray(upper).astype(jnp.int64)
     return exact + jnp.swapaxes(jnp.triu(exact, 1), 1, 2)
 
 
-@jax.jit
-def _complement(total: Int64[Array, "one n n"], inside: Num[Array, "one n n"]) -> Gram:
-    note_trace("complement")
+def complement(total: Int64[Array, "one n n"], inside: Num[Array | np.ndarray, "one n n"]) -> Gram:
+    """The Gram matrices, from those of all locations and the upper triangle of the active ones."""
     mirrored = _mirror(inside)
     return Gram(mirrored, total - mirrored)
 
 
 @jax.jit
-def _both(sums: Num[Array, "two n n"]) -> Gram:
+def _complement(total: Int64[Array, "one n n"], inside: Num[Array | np.ndarray, "one n n"]) -> Gram:
+    note_trace("complement")
+    return complement(total, inside)
+
+
+@jax.jit
+def _both(sums: Num[Array | np.ndarray, "two n n"]) -> Gram:
     note_trace("both")
     mirrored = _mirror(sums)
     return Gram(mirrored[:1], mirrored[1:])
 
 
 @jax.jit
-def _rest(whole: Gram, sums: Num[Array, "two n n"]) -> Gram:
+def _rest(whole: Gram, sums: Num[Array | np.ndarray, "two n n"]) -> Gram:
     note_trace("rest")
     mirrored = _mirror(sums)
     return Gram(whole.inside - mirrored[:1], whole.outside - mirrored[1:])

@@ -28,7 +28,7 @@ def highest_pair_bounds(
 ) -> Float64[Array, "places concepts forms"]:
     """The highest bounds of all pairs with the same first concept."""
     note_trace("highest_pair_bounds")
-    return _bounds(regions.all_rows(), rows, forms).max(-1)
+    return pair_bounds_of(regions.all_rows(), rows, forms).max(-1)
 
 
 @partial(jax.jit, static_argnames=("forms",))
@@ -42,10 +42,13 @@ def pair_bounds(
 ) -> Float64[Array, "rows forms concepts"]:
     """An upper bound on W of the pairs of some concepts with every other, and one more concept."""
     note_trace("pair_bounds")
-    return _bounds(regions.rows(place, a), rows, forms)
+    return pair_bounds_of(regions.rows(place, a), rows, forms)
 
 
-def _bounds(block: Block, rows: Rows, forms: Forms) -> Float64[Array, "*rows forms concepts"]:
+def pair_bounds_of(
+    block: Block, rows: Rows, forms: Forms
+) -> Float64[Array, "*rows forms concepts"]:
+    """The same for the pairs of a block, within a program."""
     i, ve, both, without = block.i, block.ve, block.both, block.without
     removed, added, union_best = (
         block.mine(part) for part in (rows.removed, rows.added, rows.union)

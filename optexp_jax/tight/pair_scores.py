@@ -40,10 +40,8 @@ def score_pairs(regions: Regions, neuron_size: Int64[Array, ""], *, forms: Forms
     return PairScores(_single(regions, neuron_size), highest)
 
 
-@partial(jax.jit, static_argnames=("forms",))
-def score_all(regions: Regions, neuron_size: Int64[Array, ""], *, forms: Forms) -> AllScores:
+def all_scores(regions: Regions, neuron_size: Int64[Array, ""], forms: Forms) -> AllScores:
     """IoUs of every concept and every proper pair."""
-    note_trace("score_all")
     pairs = _scores(regions.all_rows(), neuron_size, forms)[0]
     return AllScores(_single(regions, neuron_size), pairs)
 

@@ -47,7 +47,7 @@ class Place:
     def __init__(self, problem: Problem, overlaps: Overlaps, spot: Spot):
         self.spot = spot
         self.table, self.neuron = table, neuron = problem.table, problem.neuron
-        self._overlaps = overlaps
+        self.overlaps = overlaps
         self.undecided: Bool[np.ndarray, " signatures"] = np.ones(len(table.signatures), bool)
         self.decided_inside = self.decided_outside = 0
         self.unused: Bool[np.ndarray, " all_concepts"] = np.ones(table.n_concepts, bool)
@@ -84,7 +84,7 @@ class Place:
     def gram(self) -> Gram:
         """Exact overlaps of all pairs of concepts here."""
         if not self.steps and self.concepts.is_everything:
-            return self._overlaps.everywhere
+            return self.overlaps.everywhere
         return self.within.gram(self.concepts)
 
     @cached_property

@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from optexp_jax.device_table import move
+from optexp_jax.tight.first_look import FirstLook, first_look
 from optexp_jax.tight.forms import Forms
-from optexp_jax.tight.pair_scores import score_all, score_pairs, scores_of_rows
+from optexp_jax.tight.pair_scores import score_pairs, scores_of_rows
 from optexp_jax.tight.place import Place
 from optexp_jax.tight.region import Regions
 from optexp_jax.tight.some_pairs import CELLS, OfRows, SomePairs
@@ -23,22 +24,31 @@ class PlaceScores:
     highest: Float64[np.ndarray, "concepts forms"]
     """Of all proper pairs with the same first concept."""
     _of_rows: OfRows
+    look: FirstLook | None = None
+    """What was computed with them, where concepts are few."""
 
     @classmethod
     def at(cls, place: Place, forms: Forms) -> "PlaceScores":
         """The scores at the place without outer steps."""
+        if len(place.allowed) ** 2 <= CELLS:
+            return cls._at_first_look(place, forms)
         with jax.enable_x64(True):
             # Scores do not depend on v, nor on what is light.
-            moved = move(place.allowed[None], np.float64(0), np.int64(place.decided_union))
+            moved = move(place.allowed[None], np.float64(0), np.int64(place.neuron.size))
             known = Regions(place.gram, moved[0], moved[0], moved[1]), moved[2]
-            if len(place.allowed) ** 2 <= CELLS:
-                everything = score_all(*known, forms=forms)
-                pairs = np.asarray(everything.pairs)
-                single = np.asarray(everything.single)
-                return cls(single, pairs.max(2), lambda _, rows: pairs[rows])
             found = score_pairs(*known, forms=forms)
             of_rows = partial(scores_of_rows, *known, forms=forms)
             return cls(np.asarray(found.single), np.asarray(found.highest), of_rows)
+
+    @classmethod
+    def _at_first_look(cls, place: Place, forms: Forms) -> "PlaceScores":
+        counted = place.overlaps.counted()
+        with jax.enable_x64(True):
+            look = first_look(*counted, np.int64(place.neuron.size), forms=forms)
+        place.overlaps.everywhere = look.regions.gram
+        pairs = np.asarray(look.scores.pairs)
+        highest = pairs.max(2)
+        return cls(np.asarray(look.scores.single), highest, lambda _, rows: pairs[rows], look)
 
     @property
     def best(self) -> float:

@@ -81,6 +81,8 @@ class TightSpace(AbstractSpace[TightNodes]):
         found += self._exact_beam(place, scores, incumbent)
         inside, outside = place.counts.inside.diagonal(), place.counts.outside.diagonal()
         self._ranking = Ranking.by_worth(inside - incumbent.iou * outside)
+        if scores.look is not None:
+            self._children.start_from(place, scores.look, incumbent)
         return Turn(self._children.inside([place], np.ones(1), incumbent), found)
 
     def _rehearsals(self, problem: Problem) -> list[AbstractSpace[TightNodes]]:

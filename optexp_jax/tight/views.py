@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float64, Int32
 
 from optexp_jax.device_table import move
 from optexp_jax.shapes import fill_up
+from optexp_jax.tight.first_look import FirstLook
 from optexp_jax.tight.grams import stack_grams
 from optexp_jax.tight.place import Place
 from optexp_jax.tight.ranking import Ranking
@@ -30,6 +31,8 @@ class Views:
     rank: Int32[np.ndarray, "filled concepts"]
     regions: Regions
     rows: Rows
+    pair_bounds: Float64[np.ndarray, "concepts forms concepts"] | None = None
+    """Bounds of all pairs of a place by itself, where they are known."""
 
     @classmethod
     def of(
@@ -53,6 +56,14 @@ class Views:
                 regions,
                 rows_of(regions),
             )
+
+    @classmethod
+    def at_first_look(
+        cls, place: Place, look: FirstLook, need: Float64[np.ndarray, " one"], order: Ranking
+    ) -> "Views":
+        """The place without outer steps, where what is light does not matter."""
+        v, bounds = float(look.regions.v), np.asarray(look.bounds)
+        return cls([place], v, need, order.rank[None], look.regions, look.rows, bounds)
 
     def with_concepts_of(self, places: Sequence[Place]) -> bool:
         """Whether these are as many places, with the same concepts each."""
