@@ -44,7 +44,7 @@ def regions_of(setting: Setting, light: np.ndarray | None = None) -> Regions:
             stack_grams([place.gram for place in places]),
             jnp.asarray(np.stack([place.allowed for place in places])),
             jnp.asarray(np.stack([~light, light])),
-            jnp.float64(setting.v),
+            jnp.array([1 - setting.v, setting.v]),
         )
 
 

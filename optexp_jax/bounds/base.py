@@ -6,8 +6,6 @@ from typing import Any
 
 import equinox as eqx
 
-from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.neuron import NeuronCounts
 from optexp_jax.problem import Problem
 from optexp_jax.search.driver import AbstractSpace, InadmissibleBoundError
 
@@ -17,8 +15,8 @@ __all__ = ["Bounds", "InadmissibleBoundError"]
 class Bounds(eqx.Module):
     """A family of bounds for `Optimal(bounds=...)`."""
 
-    def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
-        """Do at once what the searches of several neurons need; they work without it, too."""
+    def prepare(self, problems: Sequence[Problem]) -> None:
+        """Do at once what searches for several neurons of a table need; they work without, too."""
 
     @abc.abstractmethod
     def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:

@@ -7,12 +7,10 @@ import equinox as eqx
 
 from optexp_jax.bounds.base import Bounds
 from optexp_jax.bounds.paper import PaperBounds
-from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS
 from optexp_jax.problem import Problem
 from optexp_jax.search.driver import AbstractSpace
-from optexp_jax.tight.grams import prepare_grams
+from optexp_jax.tight.place_scores import prepare
 from optexp_jax.tight.space import TightSpace
 
 
@@ -29,10 +27,15 @@ class TightBounds(Bounds):
     None leaves it to the problem: 6, or none where the search itself is over as soon.
     """
 
-    def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
-        prepare_grams(table, neurons)
+    def prepare(self, problems: Sequence[Problem]) -> None:
+        if _covers(problems[0]):
+            prepare(problems)
 
     def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
-        if not all(operator in DEFAULT_OPERATORS for operator in problem.operators):
+        if not _covers(problem):
             return PaperBounds().open(problem, batch_size)
         return TightSpace(problem, batch_size, self.beam)
+
+
+def _covers(problem: Problem) -> bool:
+    return all(operator in DEFAULT_OPERATORS for operator in problem.operators)

@@ -80,10 +80,10 @@ class Optimal(AbstractMethod):
             raise ValueError("Ask for the top_k formulas or for those within a share, not both.")
 
     def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
-        self.bounds.prepare(table, neurons)
+        self.bounds.prepare([self._problem(table, neuron) for neuron in neurons])
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
-        problem = Problem(table, neuron, self.length, self.operators)
+        problem = self._problem(table, neuron)
         search: Search[Any] = Search(
             self.bounds.open(problem, self.batch_size),
             neuron.size,
@@ -107,6 +107,9 @@ class Optimal(AbstractMethod):
             )
         found = state.search.run(self._limits)
         return found if found.status == "optimal" else dataclasses.replace(found, state=state)
+
+    def _problem(self, table: ConceptTable, neuron: NeuronCounts) -> Problem:
+        return Problem(table, neuron, self.length, self.operators)
 
     @property
     def _limits(self) -> Limits:

@@ -285,7 +285,7 @@ class TightChildren:
     def start_from(self, place: Place, look: FirstLook, incumbent: Incumbent) -> None:
         """Make use of what is known of the place without outer steps, if v is what it was there."""
         v = self._v(incumbent)
-        if self._length == 3 and float(look.regions.v) == v:
+        if self._length == 3 and look.v == v:
             need = self._need([place], v)
             self._views[place] = Views.at_first_look(place, look, need, self.ranking)
 

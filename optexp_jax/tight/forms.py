@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optexp_jax.operators import AND, AND_NOT, OR, Operator
+from optexp_jax.problem import Problem
 
 UNION, INTERSECTION, DIFFERENCE = 0, 1, 2
 """The forms of a pair: a OR b, a AND b, a AND NOT b."""
@@ -19,6 +20,11 @@ class Forms:
     union: bool
     intersection: bool
     difference: bool
+
+    @classmethod
+    def of_problem(cls, problem: Problem) -> "Forms":
+        """None where formulas have one concept only."""
+        return cls.of(problem.operators if problem.depth > 1 else ())
 
     @classmethod
     def of(cls, operators: Sequence[Operator]) -> "Forms":

@@ -95,10 +95,17 @@ def prepare_grams(
     table: ConceptTable, neurons: Sequence[NeuronCounts], on_host: bool | None = None
 ) -> None:
     """Sum up the Gram matrices of several neurons in one call, for the searches that come next."""
-    on_host = prefers_host_kernels() if on_host is None else on_host
-    sums = _Sums(table, on_host)(np.stack([neuron.inside for neuron in neurons]))
+    sums = count_several(table, neurons, on_host)
     for k, neuron in enumerate(neurons):
         _prepared[neuron] = sums[k : k + 1]
+
+
+def count_several(
+    table: ConceptTable, neurons: Sequence[NeuronCounts], on_host: bool | None = None
+) -> Num[Array | np.ndarray, "neurons n n"]:
+    """Active locations that pairs of concepts share, upper triangles only."""
+    on_host = prefers_host_kernels() if on_host is None else on_host
+    return _Sums(table, on_host)(np.stack([neuron.inside for neuron in neurons]))
 
 
 class Overlaps:
@@ -117,15 +124,20 @@ class Overlaps:
             return _complement(*self.counted())
 
     def counted(self) -> tuple[Int64[Array, "one n n"], Num[Array | np.ndarray, "one n n"]]:
-        """What `complement` takes; what all neurons share is computed once."""
-        index = pair_index(self.table)
+        """What `complement` takes."""
         inside = _prepared.pop(self.neuron, None)
         if inside is None:
             inside = self._sums(self.neuron.inside[None])
+        return self.total, inside
+
+    @property
+    def total(self) -> Int64[Array, "one n n"]:
+        """What all neurons of the table share, computed once."""
+        index = pair_index(self.table)
         if index.total is None:
             with jax.enable_x64(True):
                 index.total = _mirror(self._sums(self.table.sizes[None]))
-        return index.total, inside
+        return index.total
 
     @cached_property
     def everywhere_on_host(self) -> HostGram:
@@ -207,7 +219,9 @@ def _mirror(upper: Num[Array | np.ndarray, "sets n n"]) -> Int64[Array, "sets n 
     return exact + jnp.swapaxes(jnp.triu(exact, 1), 1, 2)
 
 
-def complement(total: Int64[Array, "one n n"], inside: Num[Array | np.ndarray, "one n n"]) -> Gram:
+def complement(
+    total: Int64[Array, "one n n"], inside: Num[Array | np.ndarray, "regions n n"]
+) -> Gram:
     """The Gram matrices, from those of all locations and the upper triangle of the active ones."""
     mirrored = _mirror(inside)
     return Gram(mirrored, total - mirrored)

@@ -119,13 +119,14 @@ class _Pairs:
                 counts.shared_outside,
             )
         )
-        paid = regions.v * e
+        v = regions.v[place]
+        paid = v[:, None] * e
         gain = paid - i
         free = regions.allowed[place] & not_in(labels.inner, regions.n_concepts)
         light = free & regions.light[place]
         lets_in = (form != UNION) | regions.light[place[:, None], labels.inner].all(1)
         return cls(
-            w=(own_i - regions.v * own_e)[:, None],
+            w=(own_i - v * own_e)[:, None],
             i=i,
             e=e,
             paid=paid,
@@ -134,7 +135,7 @@ class _Pairs:
             free=free,
             light=light,
             in_run=light & lets_in[:, None],
-            rounding=2.0**-45 * (regions.own_i + regions.v * regions.own_e)[place],
+            rounding=2.0**-45 * (regions.own_i + regions.v[:, None] * regions.own_e)[place],
         )
 
 
@@ -229,7 +230,7 @@ def _after_and(
     del forms
     common = jnp.minimum(jnp.minimum(_at(p.e, x), p.e), block.e)
     own = block.theirs(block.regions.own)
-    last = jnp.where(y & p.light, own + block.regions.v * common, NEVER).max(1)
+    last = jnp.where(y & p.light, own + block.v * common, NEVER).max(1)
     return last - _at(p.gain, x)[:, 0]
 
 

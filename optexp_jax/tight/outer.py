@@ -76,7 +76,8 @@ def outer_bounds(
     ORs the outermost concept has the highest rank. One program serves every `left`.
     """
     note_trace("outer_bounds")
-    v, place, c = regions.v, jnp.asarray(place), jnp.asarray(c)
+    place, c = jnp.asarray(place), jnp.asarray(c)
+    v = regions.v[place]
     block = regions.rows(place, c)
     inside, outside, other = block.i, block.e, block.others
     meeting, ranks = rows.meeting[place], jnp.asarray(rank)
@@ -90,7 +91,8 @@ def outer_bounds(
             filters = left - sources
             e_left = jnp.maximum(outside - block.theirs(rows.removed(filters)), 0.0)
             shared = block.theirs(rows.removed(sources - 1)) / 2
-            share = inside - v * jnp.maximum(e_left / sources.astype(jnp.float64), e_left - shared)
+            paid_for = jnp.maximum(e_left / sources.astype(jnp.float64), e_left - shared)
+            share = inside - block.v * paid_for
             if forms.intersection:
                 # An AND can take all extras away, and leaves what x shares with another concept.
                 kept = jnp.maximum(share, jnp.minimum(inside, block.theirs(rows.largest_i)))

@@ -19,8 +19,8 @@ from optexp_jax.tracing import note_trace
 class PairScores:
     """IoUs in floating point, to be compared exactly."""
 
-    single: Float64[Array, " concepts"]
-    highest: Float64[Array, "concepts forms"]
+    single: Float64[Array, "places concepts"]
+    highest: Float64[Array, "places concepts forms"]
     """Of all pairs with the same first concept."""
 
 
@@ -28,33 +28,37 @@ class PairScores:
 class AllScores:
     """The same with every pair; −∞ for pairs that are not proper."""
 
-    single: Float64[Array, " concepts"]
-    pairs: Float64[Array, "concepts forms concepts"]
+    single: Float64[Array, "places concepts"]
+    pairs: Float64[Array, "places concepts forms concepts"]
 
 
 @partial(jax.jit, static_argnames=("forms",))
-def score_pairs(regions: Regions, neuron_size: Int64[Array, ""], *, forms: Forms) -> PairScores:
+def score_pairs(
+    regions: Regions, neuron_sizes: Int64[Array, " places"], *, forms: Forms
+) -> PairScores:
     """IoUs of every concept, and the highest ones of proper pairs."""
     note_trace("score_pairs")
-    highest = _scores(regions.all_rows(), neuron_size, forms)[0].max(2)
-    return PairScores(_single(regions, neuron_size), highest)
+    highest = _scores(regions.all_rows(), neuron_sizes, forms).max(-1)
+    return PairScores(_single(regions, neuron_sizes), highest)
 
 
-def all_scores(regions: Regions, neuron_size: Int64[Array, ""], forms: Forms) -> AllScores:
+def all_scores(regions: Regions, neuron_sizes: Int64[Array, " places"], forms: Forms) -> AllScores:
     """IoUs of every concept and every proper pair."""
-    pairs = _scores(regions.all_rows(), neuron_size, forms)[0]
-    return AllScores(_single(regions, neuron_size), pairs)
+    pairs = _scores(regions.all_rows(), neuron_sizes, forms)
+    return AllScores(_single(regions, neuron_sizes), pairs)
 
 
-def _single(regions: Regions, neuron_size: Int64[Array, ""]) -> Float64[Array, " concepts"]:
-    inside, outside = diagonals(regions.gram.inside)[0], diagonals(regions.gram.outside)[0]
-    return jnp.where(regions.allowed[0], iou(inside, outside, neuron_size), NEVER)
+def _single(
+    regions: Regions, neuron_sizes: Int64[Array, " places"]
+) -> Float64[Array, "places concepts"]:
+    inside, outside = diagonals(regions.gram.inside), diagonals(regions.gram.outside)
+    return jnp.where(regions.allowed, iou(inside, outside, neuron_sizes[:, None]), NEVER)
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def scores_of_rows(
     regions: Regions,
-    neuron_size: Int64[Array, ""],
+    neuron_sizes: Int64[Array, " places"],
     place: Int32[Array, " rows"],
     a: Int32[Array, " rows"],
     *,
@@ -62,11 +66,11 @@ def scores_of_rows(
 ) -> Float64[Array, "rows forms concepts"]:
     """IoUs of the proper pairs of some concepts with every other; of the rest, −∞."""
     note_trace("scores_of_rows")
-    return _scores(regions.rows(place, a), neuron_size, forms)
+    return _scores(regions.rows(place, a), neuron_sizes, forms)
 
 
 def _scores(
-    block: Block, neuron_size: Int64[Array, ""], forms: Forms
+    block: Block, neuron_sizes: Int64[Array, " places"], forms: Forms
 ) -> Float64[Array, "*rows forms concepts"]:
     def counts(pairs: Int64[Array, "places n n"]) -> Int64[Array, "*rows forms n"]:
         own, both = diagonals(pairs), block.of_pairs(pairs)
@@ -74,7 +78,8 @@ def _scores(
         return jnp.stack([left + block.theirs(own), both, left], axis=-2)
 
     gram = block.regions.gram
-    scores = iou(counts(gram.inside), counts(gram.outside), neuron_size)
+    union = block.of_place(neuron_sizes)[..., None]
+    scores = iou(counts(gram.inside), counts(gram.outside), union)
     return jnp.where(block.usable(forms) & block.proper(), scores, NEVER)
 
 

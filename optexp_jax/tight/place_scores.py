@@ -1,5 +1,6 @@
 """The exact scores of all formulas with one or two concepts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -7,9 +8,12 @@ import jax
 import numpy as np
 from jaxtyping import Float64
 
+from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import move
-from optexp_jax.tight.first_look import FirstLook, first_look
+from optexp_jax.problem import Problem
+from optexp_jax.tight.first_look import FirstLook, look_at, prepare_looks
 from optexp_jax.tight.forms import Forms
+from optexp_jax.tight.grams import prepare_grams
 from optexp_jax.tight.pair_scores import score_pairs, scores_of_rows
 from optexp_jax.tight.place import Place
 from optexp_jax.tight.region import Regions
@@ -30,25 +34,24 @@ class PlaceScores:
     @classmethod
     def at(cls, place: Place, forms: Forms) -> "PlaceScores":
         """The scores at the place without outer steps."""
-        if len(place.allowed) ** 2 <= CELLS:
+        if _at_once(place.table):
             return cls._at_first_look(place, forms)
         with jax.enable_x64(True):
             # Scores do not depend on v, nor on what is light.
-            moved = move(place.allowed[None], np.float64(0), np.int64(place.neuron.size))
+            moved = move(place.allowed[None], np.zeros(1), np.array([place.neuron.size]))
             known = Regions(place.gram, moved[0], moved[0], moved[1]), moved[2]
             found = score_pairs(*known, forms=forms)
             of_rows = partial(scores_of_rows, *known, forms=forms)
-            return cls(np.asarray(found.single), np.asarray(found.highest), of_rows)
+            return cls(np.asarray(found.single)[0], np.asarray(found.highest)[0], of_rows)
 
     @classmethod
     def _at_first_look(cls, place: Place, forms: Forms) -> "PlaceScores":
-        counted = place.overlaps.counted()
-        with jax.enable_x64(True):
-            look = first_look(*counted, np.int64(place.neuron.size), forms=forms)
+        look = look_at(place.overlaps, forms)
         place.overlaps.everywhere = look.regions.gram
-        pairs = np.asarray(look.scores.pairs)
+        pairs = np.asarray(look.scores.pairs)[0]
         highest = pairs.max(2)
-        return cls(np.asarray(look.scores.single), highest, lambda _, rows: pairs[rows], look)
+        single = np.asarray(look.scores.single)[0]
+        return cls(single, highest, lambda _, rows: pairs[rows], look)
 
     @property
     def best(self) -> float:
@@ -67,3 +70,17 @@ class PlaceScores:
         reached = float(np.partition(rows, -k)[-k]) if k <= len(rows) else positive
         pairs = self.pairs_from(max(reached, positive))
         return pairs.take(np.argsort(-pairs.value, kind="stable")[:k])
+
+
+def prepare(problems: Sequence[Problem]) -> None:
+    """Do at once what searches for several neurons of one table begin with."""
+    table, neurons = problems[0].table, [problem.neuron for problem in problems]
+    if _at_once(table):
+        prepare_looks(table, neurons, Forms.of_problem(problems[0]))
+    else:
+        prepare_grams(table, neurons)
+
+
+def _at_once(table: ConceptTable) -> bool:
+    """Whether all pairs are as soon scored as the highest of each row."""
+    return table.n_concepts**2 <= CELLS

@@ -23,14 +23,17 @@ NEVER = -jnp.inf
 
 @pytree
 class Regions:
-    """Where the inner parts of formulas do their work, at some places and one v."""
+    """Where the inner parts of formulas do their work, at some places.
+
+    They may be places of several neurons.
+    """
 
     gram: Gram
     allowed: Bool[Array, "places concepts"]
     """Concepts that the outer steps have not used."""
     light: Bool[Array, "places concepts"]
     """Concepts that are not heavy (see `two_steps`)."""
-    v: Float64[Array, ""]
+    v: Float64[Array, " places"]
 
     @property
     def n_concepts(self) -> int:
@@ -47,7 +50,7 @@ class Regions:
     @property
     def own(self) -> Float64[Array, "places concepts"]:
         """W of each concept."""
-        return self.own_i - self.v * self.own_e
+        return self.own_i - self.v[:, None] * self.own_e
 
     def rows(self, place: Int32[Array, " rows"], a: Int32[Array, " rows"]) -> "Block":
         """Some concepts of some places, each next to every concept of its place."""
@@ -104,8 +107,12 @@ class Block:
         return self.outside.astype(jnp.float64)
 
     @property
+    def v(self) -> Float64[Array, "*rows one"]:
+        return self.of_place(self.regions.v)
+
+    @property
     def ve(self) -> Float64[Array, "*rows concepts"]:
-        return self.regions.v * self.e
+        return self.v * self.e
 
     @property
     def both(self) -> Float64[Array, "*rows concepts"]:

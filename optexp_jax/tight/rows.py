@@ -44,7 +44,7 @@ class Rows:
 
         A location in m of the three counts 1/m for each, and 1/m >= 1/3 and >= 1 − (m − 1)/2.
         """
-        paid = regions.v * regions.own_e
+        paid = regions.v[:, None] * regions.own_e
         return regions.own_i - jnp.maximum(paid / 3, paid - self.two_removed / 2)
 
 

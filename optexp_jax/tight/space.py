@@ -58,7 +58,7 @@ class TightSpace(AbstractSpace[TightNodes]):
         self._beam = beam
         self._places = Places(problem, renumber)
         self._rehearses = rehearses and not small
-        self._forms = Forms.of(problem.operators)
+        self._forms = Forms.of_problem(problem)
         self._ranking: Ranking | None = None
 
     def shortest(self, nodes: TightNodes) -> Int64[np.ndarray, " nodes"]:
@@ -180,7 +180,7 @@ class TightSpace(AbstractSpace[TightNodes]):
     def _score_pairs(self, place: Place) -> PlaceScores:
         """IoUs of all formulas with one or two concepts."""
         with self.clock.phase("device"):
-            scores = PlaceScores.at(place, Forms.of(()) if self._length == 1 else self._forms)
+            scores = PlaceScores.at(place, self._forms)
         self.counters.visited += len(place.allowed) ** 2
         return scores
 

@@ -85,7 +85,7 @@ class _Pair:
         cls, regions: Regions, place: Int32[Array, ""], a: Int32[Array, ""], b: Int32[Array, ""]
     ) -> "_Pair":
         inside = _Counts.of(regions.gram.inside, place, a, b)
-        return cls(inside, _Counts.of(regions.gram.outside, place, a, b), regions.v)
+        return cls(inside, _Counts.of(regions.gram.outside, place, a, b), regions.v[place])
 
     @property
     def both(self) -> Float64[Array, ""]:

@@ -165,7 +165,7 @@ def refined_two_steps(
 ) -> Float64[Array, " pairs"]:
     """The same of given pairs, with what both of their concepts share with each further one."""
     note_trace("refined_two_steps")
-    gram, light, v = regions.gram, regions.light, regions.v
+    gram, light, v = regions.gram, regions.light, regions.v[place]
     filtered_rows = rows.filtered(regions)
     every = jnp.arange(regions.n_concepts, dtype=a.dtype)[None, :]
     usable = regions.allowed[place] & (every != a[:, None]) & (every != b[:, None])
@@ -195,7 +195,7 @@ def refined_two_steps(
     inside = by_form(i_a + i_b - i_ab, i_ab, i_a - i_ab)
     least_i, most_i = _shared_by_pairs(gram.inside, place, a, b, by_form)
     least_e, most_e = _shared_by_pairs(gram.outside, place, a, b, by_form)
-    paid = v * most_e
+    paid = v[:, None] * most_e
     gain = paid - least_i  # at least −W(P ∩ z)
     # Written out once: else each of the maxima below would compute them again.
     paid, gain, most_i, least_e = jax.lax.optimization_barrier((paid, gain, most_i, least_e))
@@ -245,7 +245,7 @@ def refined_two_steps(
             jnp.minimum(jnp.minimum(filtered + last, pair + most(gain + added)), limits.light + net)
         )
     if forms.union and forms.intersection:
-        within = most(most_i - v * least_e)  # W(P AND x)
+        within = most(most_i - v[:, None] * least_e)  # W(P AND x)
         part = jnp.minimum(within, limits.three) + last
         part = jnp.minimum(part, limits.light + jnp.minimum(most(most_i), inside))
         bounds.append(jnp.where(form == DIFFERENCE, NEVER, part))

@@ -46,7 +46,7 @@ class Views:
         with jax.enable_x64(True):
             grams = [place.gram for place in filled]
             gram = grams[0] if n_places == 1 else stack_grams(grams)
-            moved = move(allowed, light, np.float64(v))
+            moved = move(allowed, light, np.full(n_places, v))
             regions = Regions(gram, moved[0], moved[1], moved[2])
             return cls(
                 places,
@@ -62,8 +62,8 @@ class Views:
         cls, place: Place, look: FirstLook, need: Float64[np.ndarray, " one"], order: Ranking
     ) -> "Views":
         """The place without outer steps, where what is light does not matter."""
-        v, bounds = float(look.regions.v), np.asarray(look.bounds)
-        return cls([place], v, need, order.rank[None], look.regions, look.rows, bounds)
+        bounds = np.asarray(look.bounds)[0]
+        return cls([place], look.v, need, order.rank[None], look.regions, look.rows, bounds)
 
     def with_concepts_of(self, places: Sequence[Place]) -> bool:
         """Whether these are as many places, with the same concepts each."""
