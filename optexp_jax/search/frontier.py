@@ -40,29 +40,29 @@ class _Run(Generic[Nodes]):
         self.queued = queued
         self.age = age
         self.position = 0
-        self._upper, self._priority = queued.upper, queued.priority
+        self._order, self._priority = -queued.upper, queued.priority
 
     def __len__(self) -> int:
-        return len(self._upper) - self.position
+        return len(self._order) - self.position
 
     @property
     def key(self) -> tuple[float, int, int]:
         """The best node that is left comes before those of greater keys; then older runs do."""
         at = self.position
-        return -float(self._upper[at]), int(self._priority[at]), self.age
+        return float(self._order[at]), int(self._priority[at]), self.age
 
     def before(self, other: "tuple[tuple[float, int, int], _Run[Nodes]] | None") -> int:
         """How many nodes, one at least, come before the best of another run, if there is one."""
         if other is None:
             return len(self)
         # Those of a higher bound do for sure; equals are looked at one by one.
-        higher = int(np.searchsorted(-self._upper, other[0][0])) - self.position
+        higher = int(np.searchsorted(self._order, other[0][0])) - self.position
         return max(higher, 1)
 
     def from_threshold(self, threshold: float) -> "_Run[Nodes]":
         """The run without nodes whose bound is below the threshold."""
-        end = int(np.searchsorted(-self._upper, -threshold, side="right"))
-        if end == len(self._upper):
+        end = int(np.searchsorted(self._order, -threshold, side="right"))
+        if end == len(self._order):
             return self
         rest = take(self.queued, slice(self.position, max(end, self.position)))
         # A copy lets go of the nodes that were dropped.

@@ -23,11 +23,11 @@ from optexp_jax.tight.last_steps import longer_labels
 from optexp_jax.tight.local_concepts import SMALL_TABLE
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.outer import OuterRows, effective_steps, outer_bounds, outer_rows
-from optexp_jax.tight.pair_bounds import highest_pair_bounds, pair_bounds
+from optexp_jax.tight.pair_bounds import highest_pair_bounds
 from optexp_jax.tight.place import Place, Places, Spot, slack
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.short_formulas import Limits, short_formulas
-from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, OfRows, SomePairs
+from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, SomePairs
 from optexp_jax.tight.triple_bounds import triple_bounds
 from optexp_jax.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
 from optexp_jax.tight.views import Views, together
@@ -162,12 +162,8 @@ class TightChildren:
         need: Float64[np.ndarray, " places"],
     ) -> SomePairs:
         """Pairs that one further step may take to what is needed."""
-        of_rows: OfRows = partial(pair_bounds, views.regions, views.rows, forms=self._forms)
-        known = views.pair_bounds
-        if known is not None:
-            of_rows = lambda _, rows: known[rows]  # noqa: E731
         kept = views.allowed & (highest >= need[:, None])
-        pairs = SomePairs.at_least(kept, of_rows, need)
+        pairs = SomePairs.at_least(kept, views.bounds_of_rows(self._forms), need)
         if len(pairs) <= MOST_UNREFINED and views.regions.n_concepts <= SMALL_TABLE:
             return pairs  # They are expanded as soon as they are bounded again.
         pairs.lower_to(partial(triple_bounds, views.regions, forms=self._forms), self._clock)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -10,11 +11,14 @@ from jaxtyping import Bool, Float64, Int32
 from optexp_jax.device_table import move
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.first_look import FirstLook
+from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.grams import stack_grams
+from optexp_jax.tight.pair_bounds import pair_bounds
 from optexp_jax.tight.place import Place
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.region import Regions
 from optexp_jax.tight.rows import Rows, rows_of
+from optexp_jax.tight.some_pairs import OfRows
 
 MOST_PLACES, MOST_CELLS = 16, 2**20
 """Places that are looked at together: at most so many, and cells of a Gram matrix of theirs."""
@@ -64,6 +68,13 @@ class Views:
         """The place without outer steps, where what is light does not matter."""
         bounds = np.asarray(look.bounds)[0]
         return cls([place], look.v, need, order.rank[None], look.regions, look.rows, bounds)
+
+    def bounds_of_rows(self, forms: Forms) -> OfRows:
+        """Bounds on what one further concept makes of pairs."""
+        known = self.pair_bounds
+        if known is not None:
+            return lambda _, concepts: known[concepts]
+        return partial(pair_bounds, self.regions, self.rows, forms=forms)
 
     def with_concepts_of(self, places: Sequence[Place]) -> bool:
         """Whether these are as many places, with the same concepts each."""
