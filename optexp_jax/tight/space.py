@@ -229,7 +229,10 @@ class TightSpace(AbstractSpace[TightNodes]):
 
     def _best_children(self, expanded: Expanded, incumbent: Incumbent) -> list[Candidate]:
         """Candidates among the children of labels, ties included."""
-        reached = self._reached(float(expanded.iou.max()), incumbent)
+        highest = float(expanded.iou.max())
+        reached = self._reached(highest, incumbent)
+        if highest < reached:
+            return []
         at = np.argwhere(expanded.iou >= reached)
         return [expanded.candidate(row, form, x) for row, form, x in at.tolist()]
 
