@@ -32,10 +32,12 @@ def overlapping(rng: np.random.Generator, n_concepts: int, n_rows: int) -> ox.Co
     return ox.ConceptTable.from_signatures(sets, sizes)
 
 
-def noisy(rng: np.random.Generator, table: ox.ConceptTable, n_sources: int) -> ox.NeuronCounts:
+def noisy(
+    rng: np.random.Generator, table: ox.ConceptTable, n_sources: int, noise: float = 0.01
+) -> ox.NeuronCounts:
     """A neuron that fires at half of the locations of a few concepts, and at some others."""
     chosen = rng.permutation(table.n_concepts)[:n_sources]
-    rate = np.full(len(table.signatures), 0.01)
+    rate = np.full(len(table.signatures), noise)
     for k in chosen.tolist():
         rate[table.signatures.membership(k)] = rng.random()
     active = rng.binomial(table.sizes, rate)
@@ -150,39 +152,30 @@ def test_units_of_one_table_share_their_programs(length: int):
 # Many concepts: what is compiled.
 
 
-def kinds_of_units(
-    rng: np.random.Generator, n_concepts: int, disjoint: bool
-) -> tuple[ox.ConceptTable, list[ox.NeuronCounts]]:
-    """Units that few concepts explain, or one, or nothing, or that are active in much."""
-    groups = 1 if disjoint else 4
+def many_concepts(rng: np.random.Generator, disjoint: bool) -> ox.ConceptTable:
+    """More concepts than a small table has, one or four at each location."""
+    n_concepts, groups = 264, 1 if disjoint else 4
     drawn = rng.integers(n_concepts // groups, size=(4 * n_concepts, groups))
     sets = (drawn + np.arange(groups) * (n_concepts // groups)).tolist()
-    table = ox.ConceptTable.from_signatures(
+    return ox.ConceptTable.from_signatures(
         sets, rng.integers(1, 10_000, len(sets)), [f"c{k}" for k in range(n_concepts)]
     )
-    rows = table.given_rows
-    assert rows is not None
-    first = np.unique(rows, return_index=True)
-    units: list[ox.NeuronCounts] = []
-    for n_sources, noise in ((3, 0.01), (1, 0.001), (0, 0.02), (12, 0.1), (2, 0.3)):
-        rate = np.full(len(table.signatures), noise)
-        for k in rng.permutation(n_concepts)[:n_sources].tolist():
-            rate[table.signatures.membership(k)] = rng.random()
-        counts = np.zeros(len(rows), np.int64)
-        counts[first[1]] = rng.binomial(table.sizes, rate)[first[0]]
-        units.append(ox.NeuronCounts.from_signatures(table, counts))
-    return table, units
+
+
+KINDS_OF_UNITS = ((3, 0.01), (1, 0.001), (0, 0.02), (12, 0.1), (2, 0.3))
+"""Sources and noise: units that few concepts explain, or one, or nothing, or much."""
 
 
 @pytest.mark.parametrize(
     ("length", "disjoint"), [(3, False), (4, False), (5, True)], ids=["3", "4", "disjoint"]
 )
 def test_the_first_unit_compiles_for_all(length: int, disjoint: bool):
-    table, units = kinds_of_units(np.random.default_rng(length), 264, disjoint)
-    # However soon the first is over.
-    solve(table, units[1], ox.Optimal(length, time_limit=60.0))
+    rng = np.random.default_rng(length)
+    table = many_concepts(rng, disjoint)
+    solve(table, noisy(rng, table, 1, 0.001), ox.Optimal(length))  # However soon it is over.
     known = count_traces()
-    for neuron in units:
+    for n_sources, noise in KINDS_OF_UNITS * (10 if thorough() else 1):
+        neuron = noisy(rng, table, n_sources, noise)
         found = solve(table, neuron, ox.Optimal(length, time_limit=5.0))
         assert found.stats.compilations == 0
     assert count_traces() == known
@@ -190,9 +183,11 @@ def test_the_first_unit_compiles_for_all(length: int, disjoint: bool):
 
 def test_a_rehearsal_that_was_stopped_goes_on(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rehearsal, "_rehearsed", set())
-    table, units = kinds_of_units(np.random.default_rng(0), 264, disjoint=False)
-    stopped = solve(table, units[0], ox.Optimal(3, time_limit=1e-9))
+    rng = np.random.default_rng(0)
+    table = many_concepts(rng, disjoint=False)
+    neuron = noisy(rng, table, n_sources=3)
+    stopped = solve(table, neuron, ox.Optimal(3, time_limit=1e-9))
     assert stopped.status == "feasible"
     assert not rehearsal._rehearsed
-    assert solve(table, units[0], ox.Optimal(3)).status == "optimal"
+    assert solve(table, neuron, ox.Optimal(3)).status == "optimal"
     assert len(rehearsal._rehearsed) == 1

@@ -149,7 +149,7 @@ class Overlaps:
         kept = region if directly else ~region
         sums = self._sums(np.stack([self.neuron.inside * kept, self.neuron.outside * kept]))
         with jax.enable_x64(True):
-            return _both(sums) if directly else _rest(self.everywhere, sums)
+            return _of_region(self.everywhere, sums, directly)
 
 
 class Within:
@@ -234,17 +234,14 @@ def _complement(total: Int64[Array, "one n n"], inside: Num[Array | np.ndarray, 
 
 
 @jax.jit
-def _both(sums: Num[Array | np.ndarray, "two n n"]) -> Gram:
-    note_trace("both")
+def _of_region(
+    whole: Gram, sums: Num[Array | np.ndarray, "two n n"], directly: Bool[Array | np.ndarray, ""]
+) -> Gram:
+    """From sums over the region, or over what it lacks of the whole table."""
+    note_trace("of_region")
     mirrored = _mirror(sums)
-    return Gram(mirrored[:1], mirrored[1:])
-
-
-@jax.jit
-def _rest(whole: Gram, sums: Num[Array | np.ndarray, "two n n"]) -> Gram:
-    note_trace("rest")
-    mirrored = _mirror(sums)
-    return Gram(whole.inside - mirrored[:1], whole.outside - mirrored[1:])
+    held = Gram(mirrored[:1], mirrored[1:])
+    return jax.lax.cond(directly, lambda: held, lambda: jax.tree.map(jnp.subtract, whole, held))
 
 
 @jax.jit
