@@ -1,18 +1,18 @@
-"""Concept tables on disk: a Zarr group, chunked, compressed and checksummed.
+"""Concept tables on disk: a Zarr group, chunked and compressed.
 
-Every chunk carries a CRC-32C, so damage is noticed when it is read; the content's fingerprint is
-kept beside it, so damage to what is read at once is noticed when the table is loaded.
+Every file of it has a digest, which is checked when it is read; the content's fingerprint is kept
+too, which does not depend on how the arrays are stored.
 """
 
 import hashlib
+import math
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import zarr
-import zarr.codecs
 from jaxtyping import UInt
 
 from optexp_jax.concepts.patches import (
@@ -24,23 +24,27 @@ from optexp_jax.concepts.patches import (
     samples_per_chunk,
 )
 from optexp_jax.concepts.signatures import Signatures
-from optexp_jax.stores import StoreKind
+from optexp_jax.durable import rename_folder, sync_tree
+from optexp_jax.stored_arrays import create_array
+from optexp_jax.stores import DataFileError, Store, StoreKind, begin_folder, complete
 
 if TYPE_CHECKING:
     from optexp_jax.concepts.table import ConceptTable
 
 
-class TableFileError(ValueError):
+class TableFileError(DataFileError):
     """A file that is not a concept table, or no longer a whole one."""
 
 
 TABLE_STORE = StoreKind(
     "a concept table",
     "optexp_jax.ConceptTable",
-    1,
+    2,
     TableFileError,
-    "Build the table again, or use the release that wrote it.",
+    "Build the table again: optexp data build ... --overwrite.",
 )
+LEVEL = 3
+"""Of compression."""
 
 
 class RankSink:
@@ -53,9 +57,14 @@ class RankSink:
         if self._path is None:
             return
         check_free(self._path, overwrite)
-        self._group = zarr.create_group(_partial(self._path), overwrite=True)
-        self._array = _create(
-            self._group, "ranks", (0, sample_size), rank_dtype(sample_size), self._chunk
+        self._group = _begin(self._path)
+        self._array = create_array(
+            self._group,
+            "ranks",
+            (0, sample_size),
+            rank_dtype(sample_size),
+            (self._chunk, sample_size),
+            LEVEL,
         )
 
     def append(self, ranks: UInt[np.ndarray, " locations"]) -> None:
@@ -99,11 +108,12 @@ def write_table(table: "ConceptTable", path: str | Path, overwrite: bool = False
     """Write a table; a reader sees the whole of it or nothing."""
     target = Path(path)
     check_free(target, overwrite)
-    group = zarr.create_group(_partial(target), overwrite=True)
+    group = _begin(target)
     if table.sample_map is not None:
         ranks, shape = table.sample_map, (table.n_samples, table.sample_map.sample_size)
         chunk = samples_per_chunk(shape[1])
-        array = _create(group, "ranks", shape, rank_dtype(shape[1]), chunk)
+        chunks = (chunk, shape[1])
+        array = create_array(group, "ranks", shape, rank_dtype(shape[1]), chunks, LEVEL)
         for start in range(0, shape[0], chunk):
             stop = min(start + chunk, shape[0])
             array[start:stop] = ranks.block(start, stop)
@@ -118,40 +128,30 @@ def read_table(path: str | Path, verify: bool = False) -> "ConceptTable":
     source = Path(path)
     if not source.exists():
         raise FileNotFoundError(f"There is no concept table at {source}.")
-    group = TABLE_STORE.open(source)
-    attributes: dict[str, Any] = dict(group.attrs)
+    store = TABLE_STORE.open(source)
     try:
-        table = _read_parts(ConceptTable, group, attributes)
-    except Exception as error:
-        raise TableFileError(
-            f"{source} is damaged or incomplete ({error}). Build the table again."
-        ) from error
-    if table.fingerprint != attributes.get("fingerprint"):
-        raise TableFileError(f"{source} is damaged: its checksum does not fit its content.")
+        table = _read_parts(ConceptTable, store)
+        _check_parts(table)
+    except (TableFileError, MemoryError):
+        raise
+    except Exception as error:  # attributes of another make
+        raise TABLE_STORE.damaged(source, error) from error
+    if table.fingerprint != store.attributes.get("fingerprint"):
+        raise TABLE_STORE.damaged(source, "its fingerprint does not fit its content")
     if verify and table.sample_map is not None:
         _verify_ranks(table.sample_map, source)
     return table
 
 
-def _read_parts(
-    table_type: type["ConceptTable"], group: zarr.Group, attributes: dict[str, Any]
-) -> "ConceptTable":
+def _read_parts(table_type: type["ConceptTable"], store: Store) -> "ConceptTable":
     def array(name: str) -> np.ndarray:
-        stored = group[name]
-        assert isinstance(stored, zarr.Array)
-        return np.asarray(stored[:])
+        return store.array(name)[:]
 
+    attributes = store.attributes
     sample_map = None
     if attributes["location_shape"] is not None:
-        ranks = group["ranks"]
-        assert isinstance(ranks, zarr.Array)
-        if ranks.nchunks_initialized != ranks.nchunks:  # Zarr would read what is missing as zeros.
-            raise TableFileError(
-                f"{ranks.nchunks - ranks.nchunks_initialized} of {ranks.nchunks} map chunks missing"
-            )
         shape = tuple(attributes["location_shape"])
-        digest = attributes["ranks_digest"]
-        sample_map = SampleMap(shape, CheckedRanks(ranks, digest), digest)
+        sample_map = SampleMap(shape, store.array("ranks"), attributes["ranks_digest"])
     names = tuple(attributes["names"])
     return table_type(
         names=names,
@@ -159,39 +159,51 @@ def _read_parts(
         signatures=Signatures(array("signature_indptr"), array("signature_indices"), len(names)),
         patches=Patches(array("patch_indptr"), array("patch_signature"), array("patch_size")),
         sample_map=sample_map,
-        given_rows=array("given_rows") if "given_rows" in group else None,
+        given_rows=array("given_rows") if "given_rows" in store else None,
     )
 
 
-class CheckedRanks:
-    """A stored map whose read errors say what is wrong and what to do.
+def _check_parts(table: "ConceptTable") -> None:
+    """Refuse parts that do not fit each other: a store may have been made by anybody."""
+    signatures, patches, located = table.signatures, table.patches, table.sample_map
+    n_concepts = len(table.names)
+    if not all(isinstance(name, str) for name in table.names):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError("its concepts have no names")
+    categories = [category for category in table.categories if category is not None]
+    if len(table.categories) != n_concepts or not all(type(text) is str for text in categories):
+        raise ValueError("its categories are not those of its concepts")
+    _check_rows("signatures", signatures.indptr, signatures.indices, n_concepts)
+    _check_rows("patches", patches.indptr, patches.signature, len(signatures))
+    sizes = patches.size
+    if sizes.dtype != np.int64 or sizes.shape != patches.signature.shape or (sizes < 0).any():
+        raise ValueError("the sizes of its patches are no counts")
+    rows = table.given_rows
+    if rows is not None and (rows.dtype != np.int64 or not _within(rows, len(signatures))):
+        raise ValueError("its rows are not those of signatures")
+    if located is None:
+        return
+    shape = located.location_shape
+    if not all(type(size) is int and size > 0 for size in shape):
+        raise ValueError("its locations have no shape")
+    if located.ranks.shape != (patches.n_samples, math.prod(shape)):
+        raise ValueError("its map is not that of its samples")
 
-    The map is read long after the table was loaded: by then another table may stand in its place.
-    """
 
-    def __init__(self, array: zarr.Array[Any], digest: str):
-        self._array = array
-        self._digest = digest
+def _check_rows(what: str, indptr: np.ndarray, entries: np.ndarray, most: int) -> None:
+    fits = (
+        (indptr.dtype, entries.dtype) == (np.int64, np.int32)
+        and (indptr.ndim, entries.ndim) == (1, 1)
+        and len(indptr) > 0
+        and (indptr[0], indptr[-1]) == (0, len(entries))
+        and bool((np.diff(indptr) >= 0).all())
+        and _within(entries, most)
+    )
+    if not fits:
+        raise ValueError(f"its {what} are no lists of numbers below {most}")
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._array.shape
 
-    def __getitem__(self, key: slice) -> np.ndarray:
-        try:
-            current = zarr.open_group(self._array.store, mode="r").attrs.get("ranks_digest")
-            ranks = np.asarray(self._array[key])
-        except Exception as error:
-            raise TableFileError(
-                f"The map of {self._array.store} is damaged or gone ({error}). Build the table "
-                "again."
-            ) from error
-        if current != self._digest:
-            raise TableFileError(
-                f"Another table was written to {self._array.store} after this one was loaded. "
-                "Load it again."
-            )
-        return ranks
+def _within(numbers: np.ndarray, most: int) -> bool:
+    return numbers.ndim == 1 and bool(((numbers >= 0) & (numbers < most)).all())
 
 
 def _write_parts(group: zarr.Group, table: "ConceptTable") -> None:
@@ -205,13 +217,12 @@ def _write_parts(group: zarr.Group, table: "ConceptTable") -> None:
     if table.given_rows is not None:
         parts["given_rows"] = table.given_rows
     for name, values in parts.items():
-        chunk = max(1, CHUNK_BYTES // values.itemsize)
-        array = _create(group, name, values.shape, values.dtype, chunk)
+        chunk = max(1, min(CHUNK_BYTES // values.itemsize, len(values)))
+        array = create_array(group, name, values.shape, values.dtype, (chunk,), LEVEL)
         array[:] = values
     located = table.sample_map
     group.attrs.update(
         {
-            **TABLE_STORE.attributes,
             "names": list(table.names),
             "categories": list(table.categories),
             "location_shape": None if located is None else list(located.location_shape),
@@ -219,19 +230,7 @@ def _write_parts(group: zarr.Group, table: "ConceptTable") -> None:
             "fingerprint": table.fingerprint,
         }
     )
-
-
-def _create(
-    group: zarr.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunk: int
-) -> zarr.Array[Any]:
-    return group.create_array(
-        name,
-        shape=shape,
-        dtype=dtype,
-        chunks=(chunk, *shape[1:]),
-        compressors=[zarr.codecs.ZstdCodec(level=3), zarr.codecs.Crc32cCodec()],
-        config={"write_empty_chunks": True},  # A missing chunk then always means damage.
-    )
+    complete(group)
 
 
 def _verify_ranks(sample_map: SampleMap, source: Path) -> None:
@@ -241,7 +240,14 @@ def _verify_ranks(sample_map: SampleMap, source: Path) -> None:
         block = sample_map.block(start, min(start + step, sample_map.n_samples))
         digest.update(np.ascontiguousarray(block).tobytes())
     if digest.hexdigest() != sample_map.digest:
-        raise TableFileError(f"{source} is damaged: the map's checksum does not fit.")
+        raise TABLE_STORE.damaged(source, "the map's checksum does not fit")
+
+
+def _begin(target: Path) -> zarr.Group:
+    """A group beside the target, to be written and to replace it."""
+    partial = _partial(target)
+    begin_folder(partial)
+    return TABLE_STORE.create(partial, {}, {})
 
 
 def _partial(path: Path) -> Path:
@@ -250,11 +256,12 @@ def _partial(path: Path) -> Path:
 
 def replace_folder(partial: Path, target: Path) -> None:
     """Put the finished folder in its place; what was there goes only once the new one is in."""
+    sync_tree(partial)
     if not target.exists():
-        partial.rename(target)
+        rename_folder(partial, target)
         return
     # A folder of its own to set the old table aside: any other name may be in use.
     aside = Path(tempfile.mkdtemp(prefix=f"{target.name}.old-", dir=target.parent))
     target.rename(aside / target.name)
-    partial.rename(target)
+    rename_folder(partial, target)
     shutil.rmtree(aside)

@@ -16,6 +16,7 @@ from optexp_jax.concepts.patches import Patches, SampleMap
 from optexp_jax.concepts.signatures import Signatures
 from optexp_jax.formula import Formula
 from optexp_jax.formula_text import unknown_concept
+from optexp_jax.memory import require_memory
 
 if TYPE_CHECKING:
     from optexp_jax.concepts.labels import LabelLayer
@@ -148,7 +149,12 @@ class ConceptTable:
     @cached_property
     def disjoint(self) -> Bool[np.ndarray, "concepts concepts"]:
         """Whether two concepts never share a location."""
-        incidence = self.signatures.incidence
+        incidence = self.signatures.incidence[self.sizes > 0]
+        require_memory(
+            (incidence.dtype.itemsize + 1) * self.n_concepts**2,
+            f"A table of which of {self.n_concepts} concepts meet",
+            "Choose fewer concepts with select(...), or use NetDissect().",
+        )
         return (incidence.T @ incidence).toarray() == 0
 
     @cached_property
