@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.ndimage
-from jaxtyping import Bool, Float32, Int, UInt8
+from jaxtyping import Bool, Float32, Int, UInt
 
 from optexp_jax import LabelLayer
 
@@ -13,7 +13,7 @@ from optexp_jax import LabelLayer
 class Annotations:
     """Label maps `[sample, height, width]`, one a layer, and the scene of samples that have one."""
 
-    maps: list[UInt8[np.ndarray, "samples height width"]]
+    maps: list[UInt[np.ndarray, "samples height width"]]
     layers: list[LabelLayer]
     scenes: list[str | None]
 
@@ -34,7 +34,10 @@ def make_annotations(
     colours and some no scene: a location carries zero to five concepts.
     """
     rng = np.random.default_rng(seed)
-    maps = [np.zeros((n_samples, size, size), np.uint8) for _ in range(4)]
+    kinds = {"object": objects, "part": parts, "material": materials, "colour": colours}
+    maps = [
+        np.zeros((n_samples, size, size), np.min_scalar_type(count)) for count in kinds.values()
+    ]
     scene_ids = rng.integers(scenes, size=n_samples)
     # A scene favours some objects, so that concepts occur together as they do in photos.
     favours = rng.dirichlet(np.full(objects, 0.3), size=scenes)
@@ -56,7 +59,6 @@ def make_annotations(
         maps[2][x] = np.where(object_map > 0, material_of[object_map], 0)
         if rng.random() < 2 / 3:
             maps[3][x] = 1 + np.clip((shade + 2.5) / 5 * colours, 0, colours - 1).astype(np.int64)
-    kinds = {"object": objects, "part": parts, "material": materials, "colour": colours}
     layers = [
         LabelLayer({k: f"{kind}{k:02d}" for k in range(1, count + 1)}, category=kind)
         for kind, count in kinds.items()

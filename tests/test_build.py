@@ -11,7 +11,7 @@ from build_cases import Small, plain_masks, table_of_masks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optexp_jax import ConceptTable
+from optexp_jax import ConceptTable, TableFileError
 from optexp_jax.datasets import BadSampleError, DatasetSpec, Sample
 from optexp_jax.datasets.build import build_table
 from optexp_jax.datasets.parts import (
@@ -23,6 +23,7 @@ from optexp_jax.datasets.parts import (
     write_part,
 )
 from optexp_jax.datasets.provenance import Provenance, SkippedSample, read_provenance
+from optexp_jax.digests import add_file
 from support import examples
 
 
@@ -61,23 +62,25 @@ def test_part_files_keep_everything(tmp_path: Path):
     part = make_part(Small(9, bad=(2, 7)), 1, 9, (4, 5))
     assert [sample.name for sample in part.samples] == [f"{k}.png" for k in (1, 3, 4, 5, 6, 8)]
     assert part.skipped[0] == SkippedSample(2, "2.png", "the file is cut off.")
-    write_part(part, tmp_path / "part.npz")
-    again = read_part(tmp_path / "part.npz")
+    write_part(part, tmp_path / "a.part", "build 0")
+    again = read_part(tmp_path / "a.part", "build 0")
     assert again.skipped == part.skipped
     for ours, theirs in zip(part.samples, again.samples, strict=True):
         assert ours.name == theirs.name
         np.testing.assert_array_equal(ours.members, theirs.members)
         assert [s.tolist() for s in ours.sets] == [s.tolist() for s in theirs.sets]
-    assert os.listdir(tmp_path) == ["part.npz"]
-    (tmp_path / "part.npz").write_bytes(b"PK")
-    with pytest.raises(PartFileError, match=r"part\.npz"):
-        read_part(tmp_path / "part.npz")
+    assert os.listdir(tmp_path) == ["a.part"]
+    with pytest.raises(PartFileError, match="not the part of its place"):
+        read_part(tmp_path / "a.part", "build 1")
+    (tmp_path / "a.part").write_bytes(b"PK")
+    with pytest.raises(PartFileError, match=r"a\.part"):
+        read_part(tmp_path / "a.part", "build 0")
 
 
 def test_a_part_without_any_good_sample(tmp_path: Path):
     part = make_part(Small(2, bad=(0, 1)), 0, 2, (4, 5))
-    write_part(part, tmp_path / "part.npz")
-    assert read_part(tmp_path / "part.npz").samples == ()
+    write_part(part, tmp_path / "a.part", "build 0")
+    assert read_part(tmp_path / "a.part", "build 0").samples == ()
 
 
 def test_bad_samples(tmp_path: Path):
@@ -162,14 +165,17 @@ def test_provenance_of_other_tables(tmp_path: Path):
     with pytest.raises(FileNotFoundError, match="no concept table"):
         read_provenance(tmp_path / "none.zarr")
     sidecar = tmp_path / "table.zarr" / "dataset.json"
+    sidecar.write_text("{}")
+    with pytest.raises(TableFileError, match=r"dataset\.json is no part of it"):
+        read_provenance(tmp_path / "table.zarr")
     for content in ("{", "[]", "{}", json.dumps({"format": "optexp_jax.Provenance"})):
-        sidecar.write_text(content)
+        add_file(tmp_path / "table.zarr", "dataset.json", content.encode())
         with pytest.raises(ValueError, match=r"dataset\.json cannot be read"):
             read_provenance(tmp_path / "table.zarr")
 
 
 def test_datasets_that_cannot_be_opened_again():
-    plain = Provenance(None, None, "", ("a",), (1, 1), (), "0")
+    plain = Provenance(None, None, "", ("a",), "", (1, 1), (), "0")
     with pytest.raises(ValueError, match="Pass the dataset itself"):
         plain.open()
     changed = replace(plain, spec=DatasetSpec.parse("shapes:n=3"), description="2 scenes")

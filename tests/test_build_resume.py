@@ -82,7 +82,7 @@ def test_goes_on_after_kill_9(tmp_path: Path, undisturbed: str, workers: int):
     assert spec.open() == MANY
     build = subprocess.Popen([sys.executable, script, out, str(spec), str(workers)])
     try:
-        parts = wait_for(lambda: sorted(tmp_path.glob("table.zarr.building/part-*.npz")))
+        parts = wait_for(lambda: sorted(tmp_path.glob("table.zarr.building/part-*.part")))
         children = children_of(build.pid)
     finally:
         build.send_signal(signal.SIGKILL)
@@ -139,11 +139,37 @@ def test_goes_on_when_only_the_table_was_missing(tmp_path: Path, monkeypatch: py
     assert build_table(CHEAP, out, mask_shape=(4, 4)).fingerprint == expected
 
 
+@pytest.mark.parametrize("origin", ["another part", "another build"])
+def test_a_part_of_another_place_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: str
+):
+    """Whole in itself, so that only its place tells."""
+    out, other = tmp_path / "table.zarr", tmp_path / "other.zarr"
+    make_parts_only(CHEAP, out, monkeypatch)
+    folder = tmp_path / "table.zarr.building"
+    if origin == "another build":
+        make_parts_only(Small(CHEAP.n + 1, seed=CHEAP.seed + 1), other, monkeypatch)
+        part = tmp_path / "other.zarr.building" / "part-000000.part"
+    else:
+        part = folder / "part-000001.part"
+    (folder / "part-000000.part").write_bytes(part.read_bytes())
+    assert build_table(CHEAP, out, mask_shape=(4, 4)).fingerprint == cheap_fingerprint()
+
+
+def test_settings_that_cannot_be_read_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    out = tmp_path / "table.zarr"
+    make_parts_only(Small(), out, monkeypatch)
+    (tmp_path / "table.zarr.building" / "settings.json").write_bytes(b"\x00\xff")
+    with pytest.raises(ValueError, match=r"other settings: .*overwrite"):
+        build_table(Small(), out, mask_shape=(4, 4))
+    build_table(Small(), out, mask_shape=(4, 4), overwrite=True)
+
+
 @pytest.mark.parametrize("damage", ["emptied", "cut off", "overwritten"])
 def test_a_damaged_part_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str):
     out = tmp_path / "table.zarr"
     make_parts_only(CHEAP, out, monkeypatch)
-    part = tmp_path / "table.zarr.building" / "part-000001.npz"
+    part = tmp_path / "table.zarr.building" / "part-000001.part"
     content = bytearray(part.read_bytes())
     if damage == "overwritten":  # in its last array, which is not read until the parts are merged
         middle = content.index(b"members.npy") + 60

@@ -35,7 +35,7 @@ LABELS[298] = ("car", "object(12)")
 
 COLOURS = [blocks(k, SHAPE, [0, 1, 2]) for k in range(4)]
 OBJECTS = [blocks(k + 10, SHAPE, [0, 3, 299, 300]) for k in range(3)]
-OBJECTS.append(blocks(20, (20, 26), [0, 3, 299, 300]))  # of another resolution
+OBJECTS.append(blocks(20, (26, 26), [0, 3, 299, 300]))  # of another resolution
 PARTS = [blocks(30, SHAPE, [0, 4, 40], n=3), blocks(31, SHAPE, [0, 41, 4], n=3)]
 
 IMAGES = [
@@ -90,7 +90,7 @@ def test_the_ade20k_part(root: Path):
         found = masks_of(sample, 301, SHAPE)
         np.testing.assert_array_equal(found, expected_masks(place, SHAPE))
     assert [len(dataset[place].maps) for place in range(4)] == [4, 2, 2, 2]
-    assert dataset[3].maps[1].shape == (20, 26)
+    assert dataset[3].maps[1].shape == (26, 26)
     assert "its ade20k part: 4 images, 301 concepts" in dataset.describe()
 
 

@@ -24,7 +24,7 @@ from optexp_jax.datasets.folder import open_folder
 SHAPE = (14, 20)
 STEMS = ["a", "b_1", "b_2", "sub/c"]
 OBJECTS = {stem: blocks(k, SHAPE, [0, 1, 2, 300]) for k, stem in enumerate(STEMS)}
-OBJECTS["b_2"] = blocks(7, (9, 31), [0, 1, 2, 300])  # of another resolution
+OBJECTS["b_2"] = blocks(7, (21, 30), [0, 1, 2, 300])  # of another resolution
 COLOURS = {stem: blocks(k + 20, SHAPE, [1, 2, 255]) for k, stem in enumerate(STEMS)}
 NAMES = [
     [1, "car", "thing", "objects"],

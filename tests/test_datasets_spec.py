@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +160,25 @@ def test_kinds_of_ones_own():
 def test_what_cannot_be_opened(text: str, message: str):
     with pytest.raises(ValueError, match=message):
         DatasetSpec.parse(text).open()
+
+
+@pytest.mark.chaos("hostile files refused")
+def test_a_file_does_not_have_modules_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    mark = tmp_path / "mark"
+    (tmp_path / "sly_module.py").write_text(f"open({str(mark)!r}, 'w').close()")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "sly_module", raising=False)
+    stored = DatasetSpec.parse("sly_module.photographs").to_json()
+    with pytest.raises(ValueError, match=r"--allow sly_module\.photographs"):
+        DatasetSpec.from_json(stored).open()
+    with pytest.raises(ValueError, match=r"--allow sly_module\.photographs"):
+        pickle.loads(pickle.dumps(replace(DatasetSpec.from_json(stored), add=("colour",)))).open()
+    assert not mark.exists()
+    # What is registered already, or named by the user, is opened.
+    assert len(DatasetSpec.from_json(DatasetSpec.parse(f"{KIND}:n=5").to_json()).open()) == 5
+    with pytest.raises(ValueError, match="decorated with @register_kind"):
+        DatasetSpec.parse("sly_module.photographs").open()
+    assert mark.exists()
 
 
 def test_fingerprints(tmp_path: Path):

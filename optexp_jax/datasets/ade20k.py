@@ -17,6 +17,7 @@ from optexp_jax.datasets.ade20k_classes import (
 from optexp_jax.datasets.images import read_channels, read_labels
 from optexp_jax.datasets.labelled_images import LabelledImages
 from optexp_jax.datasets.layout import check_root, files_below, listing
+from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import ConceptInfo, LayoutError
 from optexp_jax.datasets.values import NONE, ValueCodes
 
@@ -41,6 +42,7 @@ class ADE20K(LabelledImages):
     codes: ValueCodes
     names: tuple[str, ...]
     """Images, relative to their split's folder, sorted by file name."""
+    exif: Exif = Exif.REFUSE
 
     def concepts(self) -> tuple[ConceptInfo, ...]:
         return tuple(ConceptInfo(kind.name, "object") for kind in self.classes.classes)
@@ -64,17 +66,25 @@ class ADE20K(LabelledImages):
     def _labels(self, index: int) -> Int32[np.ndarray, "height width"]:
         path, name = self._label_path(index), self.names[index]
         if self.prepared:  # Train ids, of which most are above 255.
-            return self.codes.decode(read_labels(path, name), path, name)
-        channels = read_channels(path, name).astype(np.int32)
+            return self.codes.decode(read_labels(path, name, self.exif), path, name)
+        channels = read_channels(path, name, self.exif).astype(np.int32)
         return self.codes.decode(channels[:, :, 0] // 10 * 256 + channels[:, :, 1], path, name)
 
 
-def open_ade20k(root: Path, *, classes: str | None = None, split: str = "validation") -> ADE20K:
+def open_ade20k(
+    root: Path,
+    *,
+    classes: str | None = None,
+    split: str = "validation",
+    exif: str | None = None,
+) -> ADE20K:
     """ADE20K in `root`, the folder with `images/ADE` or with `images_detectron2`.
 
     `classes` is a CSV, TSV or JSON file with id, name and train id. Without it the classes are
     those that the dataset's `index_ade20k.pkl` knows as objects in training and validation images.
+    `exif` is "apply" or "ignore", if images are to be shown turned.
     """
+    turned = Exif.parse(exif)
     check_root(
         root,
         "ADE20K",
@@ -105,6 +115,7 @@ def open_ade20k(root: Path, *, classes: str | None = None, split: str = "validat
             path.relative_to(folder).as_posix()
             for path in sorted(images, key=lambda path: (path.name, path))
         ),
+        turned,
     )
 
 
@@ -131,6 +142,10 @@ def _codes(known: AdeClasses, prepared: bool) -> Mapping[int, int]:
         return {_PREPARED_IGNORED: NONE, **{place: place for place in range(len(known.classes))}}
     # Every other id is a class that the list leaves out.
     listed = {kind.id: place for place, kind in enumerate(known.classes)}
+    if max(listed) >= _N_IDS:
+        raise LayoutError(
+            f"ADE20K, {known.source}: id {max(listed)} is more than a pixel can hold, {_N_IDS - 1}."
+        )
     return {**dict.fromkeys(range(_N_IDS), NONE), **listed}
 
 

@@ -1,14 +1,16 @@
 """The class list of ADE20K: from a file, or from the dataset's own index."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Shaped
 
-from optexp_jax.datasets.layout import read_rows, to_integer
+from optexp_jax.datasets.layout import listing, read_rows, short, to_integer
 from optexp_jax.datasets.protocol import LayoutError
 from optexp_jax.datasets.safe_pickle import read_pickle
 from optexp_jax.datasets.values import distinct
@@ -61,10 +63,8 @@ def classes_from_file(path: Path) -> AdeClasses:
 def classes_from_index(path: Path) -> AdeClasses:
     """The classes that occur as objects in training images and in validation images, by id."""
     index = read_pickle(path)
-    names = [str(name) for name in _field(index, "objectnames", path)]
-    files = [str(name) for name in _field(index, "filename", path)]
-    presence = np.asarray(_field(index, "objectPresence", path))
-    as_part = np.asarray(_field(index, "objectIsPart", path))
+    names, files = (_texts(index, name, path) for name in ("objectnames", "filename"))
+    presence, as_part = (_counts(index, name, path) for name in ("objectPresence", "objectIsPart"))
     shape = (len(names), len(files))
     if presence.shape != shape or as_part.shape != shape:
         raise LayoutError(
@@ -87,9 +87,27 @@ def is_validation(file_name: str) -> bool:
     return file_name.split("_")[1:2] == ["val"]
 
 
+def _texts(index: Any, name: str, path: Path) -> list[str]:
+    found = _field(index, name, path)
+    texts = found.tolist() if isinstance(found, np.ndarray) else found
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise LayoutError(f"{path}: {name} must be a list of names.")
+    return list(texts)
+
+
+def _counts(index: Any, name: str, path: Path) -> Shaped[np.ndarray, "..."]:
+    try:
+        found = np.asarray(_field(index, name, path))
+    except ValueError as error:  # Rows of different lengths.
+        raise LayoutError(f"{path}: {name} must be an array; {error}") from error
+    if found.dtype.kind not in "biuf":
+        raise LayoutError(f"{path}: {name} must hold numbers; it is of type {found.dtype}.")
+    return found
+
+
 def _checked(classes: Sequence[AdeClass], source: str) -> AdeClasses:
     ids = [kind.id for kind in classes]
-    repeated = sorted({number for number in ids if ids.count(number) > 1})
+    repeated = sorted(number for number, count in Counter(ids).items() if count > 1)
     if repeated or min(ids) < 1:
         wrong = f"id {repeated[0]} is listed twice" if repeated else f"id {min(ids)} is below 1"
         raise LayoutError(f"ADE20K, {source}: {wrong}.")
@@ -99,7 +117,7 @@ def _checked(classes: Sequence[AdeClass], source: str) -> AdeClasses:
 
 def _field(index: Any, name: str, path: Path) -> Any:
     if not isinstance(index, Mapping) or name not in index:
-        has = ", ".join(map(str, index)) if isinstance(index, Mapping) else type(index).__name__
+        has = listing(list(map(short, index))) if isinstance(index, Mapping) else short(index)
         raise LayoutError(
             f"{path} is not the index of ADE20K: expected the key {name!r}, it has {has}. Give the "
             "class list with the option classes=FILE."
@@ -112,14 +130,14 @@ def _json_rows(path: Path) -> list[dict[str, str]]:
         entries: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise LayoutError(f"ADE20K: there is no file {path}.") from None
-    except ValueError as error:
-        raise LayoutError(f"ADE20K: {path} is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise LayoutError(f"ADE20K: {path} is not JSON of a class list: {error}") from error
     rows: list[dict[str, str]] = []
     for entry in entries if isinstance(entries, list) else [None]:
         row = {str(k).lower(): str(v) for k, v in entry.items()} if isinstance(entry, dict) else {}
         if not {"id", "name"} <= row.keys():
             raise LayoutError(
-                f"ADE20K: {path} must list objects with id, name and trainId; got {entry!r}."
+                f"ADE20K: {path} must list objects with id, name and trainId; got {short(entry)}."
             )
         rows.append(row)
     return rows

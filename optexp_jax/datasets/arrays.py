@@ -132,6 +132,9 @@ class ArrayDataset:
             raise BadSampleError(name, str(error)) from error
         return Sample(name, self.images[index], maps, self.everywhere[index])
 
+    def sample_names(self) -> tuple[str, ...]:
+        return self.names
+
     def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
         return self.images[index]
 

@@ -1,6 +1,8 @@
 """Arrays in an `.npz` file, so that they can be opened by name as other datasets are."""
 
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,12 +12,18 @@ from optexp_jax.concepts.labels import LabelLayer
 from optexp_jax.datasets.arrays import ArrayDataset
 from optexp_jax.datasets.folder_tables import NOT_CONCEPTS
 from optexp_jax.datasets.protocol import LayoutError
+from optexp_jax.memory import require_memory
 
 _EXPECTED = (
     "images [sample, height, width, 3], and either masks [concept, sample, height, width] with "
     "names [concept], or labels [sample, height, width] with names [value]; further layers are "
     "labels_X and names_X"
 )
+UNREADABLE = (
+    *(OSError, ValueError, KeyError, EOFError, MemoryError, RuntimeError, SyntaxError, TypeError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
+"""What numpy may raise for an `.npz` file that is cut off, overwritten or forged."""
 
 
 def open_arrays(root: Path) -> ArrayDataset:
@@ -51,17 +59,26 @@ def open_arrays(root: Path) -> ArrayDataset:
 
 def _load(path: Path) -> Mapping[str, np.ndarray]:
     try:
-        stored = np.load(path, allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            raise LayoutError(f"{path} holds one array; write several with numpy.savez.")
-        with stored:
-            return {name: stored[name] for name in stored.files}
+        with path.open("rb") as file:  # Of a path, numpy leaves a damaged file open.
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                raise LayoutError(f"{path} holds one array; write several with numpy.savez.")
+            with stored:
+                _check_size(path)
+                return {name: stored[name] for name in stored.files}
     except LayoutError:
         raise
     except FileNotFoundError:
         raise LayoutError(f"There is no file {path}.") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise LayoutError(f"{path} cannot be read as an .npz file: {error}") from error
+
+
+def _check_size(path: Path) -> None:
+    """Refuse a file that unpacks to more than there is room for, before it is unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    require_memory(unpacked, f"The arrays in {path}", "Store fewer or smaller images in it.")
 
 
 def _layer(arrays: Mapping[str, np.ndarray], key: str) -> LabelLayer:

@@ -8,15 +8,25 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32, UInt8
 
-from optexp_jax.datasets.images import read_channels, read_image
-from optexp_jax.datasets.layout import check_root, listing, read_rows, to_integer
+from optexp_jax.datasets.images import check_aspect, read_channels, read_image
+from optexp_jax.datasets.layout import (
+    check_names_inside,
+    check_root,
+    inside,
+    listing,
+    read_rows,
+    short,
+    to_integer,
+)
+from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, LayoutError, Sample
 from optexp_jax.datasets.values import NONE, ValueCodes, distinct
 
 CATEGORIES = ("color", "object", "part", "material", "scene", "texture")
 _NOT_CATEGORIES = frozenset({"image", "split", "ih", "iw", "sh", "sw"})
-_CATEGORY_COUNT = re.compile(r"(.+)\((\d+)\)")
-_NUMBER = re.compile(r"[0-9]+")
+_CATEGORY_COUNT = re.compile(r"(.+)\(([0-9]{1,15})\)")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_MOST_LABELS = 2**16  # in the red and green of a pixel
 _LOG = logging.getLogger(__name__)
 
 
@@ -42,6 +52,7 @@ class Broden:
     infos: tuple[ConceptInfo, ...]
     codes: ValueCodes
     rows: tuple[BrodenRow, ...]
+    exif: Exif = Exif.REFUSE
 
     def concepts(self) -> tuple[ConceptInfo, ...]:
         return self.infos
@@ -53,15 +64,20 @@ class Broden:
         row = self.rows[index]
         image = self.image(index)
         maps = tuple(self._read_map(row, name) for name in row.maps)
+        for name, values in zip(row.maps, maps, strict=True):
+            check_aspect(image.shape[:2], values.shape, name, row.image)
         for number in row.numbers:
             if number >= len(self.infos):
                 raise BadSampleError(row.image, f"index.csv gives it label {number}, unknown.")
         everywhere = tuple(dict.fromkeys(number for number in row.numbers if number != 0))
         return Sample(row.image, image, maps, everywhere)
 
+    def sample_names(self) -> tuple[str, ...]:
+        return tuple(row.image for row in self.rows)
+
     def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
         name = self.rows[index].image
-        return read_image(self.root / "images" / name, name)
+        return read_image(self._path(name, name), name, self.exif)
 
     def files(self) -> tuple[Path, ...]:
         images = self.root / "images"
@@ -75,19 +91,25 @@ class Broden:
             f"({labels} labels and the empty one)"
         )
 
+    def _path(self, name: str, sample: str) -> Path:
+        return inside(self.root / "images", name, self.root, sample)
+
     def _read_map(self, row: BrodenRow, name: str) -> Int32[np.ndarray, "height width"]:
-        path = self.root / "images" / name
+        path = self._path(name, row.image)
         # int32 before anything else: 256 times an 8-bit number does not fit 8 bits.
-        channels = read_channels(path, row.image).astype(np.int32)
+        channels = read_channels(path, row.image, self.exif).astype(np.int32)
         return self.codes.decode(channels[:, :, 0] + 256 * channels[:, :, 1], path, row.image)
 
 
-def open_broden(root: Path, *, subset: str = "ade20k", split: str = "all") -> Broden:
+def open_broden(
+    root: Path, *, subset: str = "ade20k", split: str = "all", exif: str | None = None
+) -> Broden:
     """Broden in `root`, the folder with `index.csv`.
 
     `subset` is one of its sources, of which published results use "ade20k", or "all". `split` is
-    "train", "val" or "all".
+    "train", "val" or "all"; `exif` is "apply" or "ignore", if images are to be shown turned.
     """
+    turned = Exif.parse(exif)
     check_root(
         root,
         "Broden",
@@ -111,10 +133,13 @@ def open_broden(root: Path, *, subset: str = "ade20k", split: str = "all") -> Br
         for row in every
         if subset in ("all", row["image"].partition("/")[0]) and split in ("all", row.get("split"))
     )
+    names = (name for row in rows for name in (row.image, *row.maps))
+    check_names_inside(names, root / "images", root, "Broden")
     codes = ValueCodes(np.arange(len(infos), dtype=np.int32), "label.csv")
     codes.ids[0] = NONE
     part = "all of it" if subset == "all" else f"its {subset} part"
-    return Broden(root, part if split == "all" else f"{part}, {split}", infos, codes, rows)
+    named = part if split == "all" else f"{part}, {split}"
+    return Broden(root, named, infos, codes, rows, turned)
 
 
 def _row(row: dict[str, str], columns: list[str]) -> BrodenRow:
@@ -133,6 +158,8 @@ def _read_labels(root: Path) -> tuple[ConceptInfo, ...]:
     names = {to_integer(row["number"], path, "number"): row["name"] for row in rows}
     if len(names) != len(rows) or min(names, default=0) < 1:
         raise LayoutError(f"Broden: {path} must number its labels from 1 on, each once.")
+    if max(names, default=_MOST_LABELS) >= _MOST_LABELS:
+        raise LayoutError(f"Broden: {path} must number its labels below {_MOST_LABELS}.")
     numbers = range(1, max(names) + 1)
     main = _main_categories(root)
     stated = {int(row["number"]): _largest_count(row.get("category", "")) for row in rows}
@@ -155,10 +182,17 @@ def _main_categories(root: Path) -> dict[int, str]:
             continue
         for row in read_rows(path, ["number", "coverage"], "Broden"):
             number = to_integer(row["number"], path, "number")
-            coverage = float(row["coverage"] or 0)
+            coverage = _to_number(row["coverage"], path)
             if coverage > most.get(number, -1.0):
                 most[number], main[number] = coverage, category
     return main
+
+
+def _to_number(cell: str, path: Path) -> float:
+    try:
+        return float(cell or 0)
+    except ValueError:
+        raise LayoutError(f"{path}: column 'coverage' holds {short(cell)}, not a number.") from None
 
 
 def _largest_count(cell: str) -> str | None:

@@ -8,15 +8,16 @@ how often they were killed; a build that is started again goes on with the parts
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from optexp_jax.concepts import ConceptTable, TableBuilder
 from optexp_jax.concepts.storage import check_free, replace_folder
+from optexp_jax.datasets.identity import hash_samples, pixels_count
 from optexp_jax.datasets.parts import PART_SAMPLES, Part, PartFileError, read_part, skipped_in
 from optexp_jax.datasets.protocol import BadSampleError, Dataset, describe
 from optexp_jax.datasets.provenance import (
@@ -27,6 +28,8 @@ from optexp_jax.datasets.provenance import (
 )
 from optexp_jax.datasets.spec import DatasetSpec
 from optexp_jax.datasets.workers import PartJobs, make_parts
+from optexp_jax.digests import digest_of
+from optexp_jax.durable import write_whole
 
 Progress = Callable[[int, int], None]
 """Told the samples done and all samples."""
@@ -63,8 +66,9 @@ def build_table(
         raise ValueError(f"The dataset is empty: {describe(dataset)}.")
     folder = target.with_name(target.name + ".building")
     with _locked(folder):
-        _check_started(folder, _Settings.of(dataset, spec, mask_shape), overwrite)
-        jobs = PartJobs(len(dataset), mask_shape, folder)
+        settings = _Settings.of(dataset, spec, mask_shape)
+        jobs = PartJobs(len(dataset), mask_shape, folder, settings.fingerprint)
+        _check_started(jobs, settings, overwrite)
         built = _merge(
             dataset, spec, jobs, _parts(dataset, spec, jobs, workers, skip_bad, progress)
         )
@@ -104,17 +108,27 @@ class _Settings:
             package_version=package_version(),
         )
 
+    @property
+    def fingerprint(self) -> str:
+        """A checksum of all of it."""
+        return _fingerprint(asdict(self))
 
-def _check_started(folder: Path, settings: _Settings, overwrite: bool) -> None:
+
+def _check_started(jobs: PartJobs, settings: _Settings, overwrite: bool) -> None:
     """Refuse to go on with a build of something else, and say what differs."""
+    folder = jobs.folder
     path = folder / "settings.json"
     ours = asdict(settings)
     if path.exists():
-        theirs = json.loads(path.read_text(encoding="utf-8"))
+        theirs = _read_settings(path)
         changed = [name for name in ours if theirs.get(name) != ours[name]]
         if not changed:
             return
-        if not overwrite:
+        # Parts that have to be made again, as after a refused image, are not worth keeping; of
+        # what cannot be told, nothing is thrown away.
+        former = replace(jobs, build=_fingerprint(theirs))
+        worth = any(_is_done(former, part) or not theirs for part in range(len(jobs)))
+        if worth and not overwrite:
             said = "; ".join(
                 f"{name} {theirs.get(name)} there, {ours[name]} now" for name in changed
             )
@@ -125,9 +139,20 @@ def _check_started(folder: Path, settings: _Settings, overwrite: bool) -> None:
             )
         for part in folder.glob("part-*"):
             part.unlink()
-    partial = path.with_suffix(".tmp")
-    partial.write_text(json.dumps(ours, indent=2), encoding="utf-8")
-    os.replace(partial, path)
+    write_whole(path, json.dumps(ours, indent=2).encode())
+
+
+def _fingerprint(settings: dict[str, Any]) -> str:
+    return digest_of(json.dumps(settings).encode())
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    """The settings of a started build; nothing fits those that cannot be read."""
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _parts(
@@ -139,7 +164,7 @@ def _parts(
     progress: Progress | None,
 ) -> Generator[Part]:
     """All parts in order, read from their files; those that are not there are made."""
-    missing = [part for part in range(len(jobs)) if not _is_done(jobs.path(part))]
+    missing = [part for part in range(len(jobs)) if not _is_done(jobs, part)]
     ready = set(range(len(jobs))).difference(missing)
     n_done = sum(stop - start for start, stop in map(jobs.bounds, ready))
     with closing(make_parts(dataset, spec, jobs, missing, workers)) as made:
@@ -161,16 +186,16 @@ def _parts(
 def _read_or_make(dataset: Dataset, jobs: PartJobs, part: int) -> Part:
     """A part from its file; a file that was damaged since is made again."""
     try:
-        return read_part(jobs.path(part))
+        return read_part(jobs.path(part), jobs.place(part))
     except PartFileError:
         jobs.make(dataset, part)
-        return read_part(jobs.path(part))
+        return read_part(jobs.path(part), jobs.place(part))
 
 
-def _is_done(path: Path) -> bool:
+def _is_done(jobs: PartJobs, part: int) -> bool:
     """Whether a part need not be made. One with skipped samples is: a file may be repaired now."""
     try:
-        return path.exists() and not skipped_in(path)
+        return not skipped_in(jobs.path(part), jobs.place(part))
     except PartFileError:
         return False
 
@@ -194,16 +219,16 @@ def _merge(
         path=path,
         overwrite=True,
     )
-    names: dict[str, None] = {}
+    pixels: dict[str, str] = {}
     skipped: list[SkippedSample] = []
     for part in parts:
         skipped += part.skipped
         for sample in part.samples:
-            if sample.name in names:
+            if sample.name in pixels:
                 raise ValueError(f"Two samples of the dataset are called {sample.name!r}.")
-            names[sample.name] = None
+            pixels[sample.name] = sample.pixels
             builder.add_sets(sample.sets, sample.members, jobs.mask_shape)
-    if not names:
+    if not pixels:
         raise ValueError(f"No sample could be read; the first: {_first(skipped)}")
     builder.build()
     write_provenance(
@@ -211,7 +236,10 @@ def _merge(
             spec=spec,
             fingerprint=None if spec is None else spec.fingerprint,
             description=describe(dataset),
-            sample_names=tuple(names),
+            sample_names=tuple(pixels),
+            samples=hash_samples(
+                tuple(pixels), list(pixels.values()) if pixels_count(dataset, spec) else None, spec
+            ),
             mask_shape=jobs.mask_shape,
             skipped=tuple(skipped),
             version=package_version(),

@@ -9,6 +9,7 @@ from jaxtyping import Int32
 from optexp_jax.datasets.images import read_labels
 from optexp_jax.datasets.labelled_images import LabelledImages
 from optexp_jax.datasets.layout import check_root, files_below, listing
+from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, LayoutError
 from optexp_jax.datasets.values import NONE, ValueCodes
 
@@ -68,6 +69,7 @@ class Cityscapes(LabelledImages):
     split: str
     names: tuple[str, ...]
     """Images, relative to their split's folder, sorted."""
+    exif: Exif = Exif.REFUSE
 
     def concepts(self) -> tuple[ConceptInfo, ...]:
         return _INFOS
@@ -92,11 +94,15 @@ class Cityscapes(LabelledImages):
                 name, f"neither {path} nor its _labelTrainIds.png exists beside it."
             )
         codes = _TRAIN_IDS if path.name.endswith("TrainIds.png") else _IDS
-        return codes.decode(read_labels(path, name), path, name)
+        return codes.decode(read_labels(path, name, self.exif), path, name)
 
 
-def open_cityscapes(root: Path, *, split: str = "val") -> Cityscapes:
-    """Cityscapes in `root`, the folder with `leftImg8bit` and `gtFine`."""
+def open_cityscapes(root: Path, *, split: str = "val", exif: str | None = None) -> Cityscapes:
+    """Cityscapes in `root`, the folder with `leftImg8bit` and `gtFine`.
+
+    `exif` is "apply" or "ignore", if images are to be shown turned.
+    """
+    turned = Exif.parse(exif)
     check_root(
         root,
         "Cityscapes",
@@ -115,4 +121,4 @@ def open_cityscapes(root: Path, *, split: str = "val") -> Cityscapes:
     )
     if not names:
         raise LayoutError(f"Cityscapes: there are no images CITY/*{_IMAGE_END} in {folder}.")
-    return Cityscapes(root, split, names)
+    return Cityscapes(root, split, names, turned)

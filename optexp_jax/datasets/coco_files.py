@@ -1,12 +1,15 @@
 """Finding and reading the JSON files of COCO-style datasets."""
 
+import itertools
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from optexp_jax.datasets.layout import listing
+from optexp_jax.datasets.folder_entries import ConceptList
+from optexp_jax.datasets.layout import listing, short
 from optexp_jax.datasets.protocol import ConceptInfo, LayoutError
 
 _KINDS = ("instances", "stuff")
@@ -56,7 +59,7 @@ class CocoFiles:
         split = self.json_files[0].stem.partition("_")[2]
         names = [split, f"images/{split}", "images", "."] if split else ["images", "."]
         places = [self.base / name for name in names]
-        found = next((place for place in places if (place / image).is_file()), None)
+        found = next((place for place in places if os.path.isfile(place / image)), None)
         if found is None:
             raise LayoutError(
                 f"COCO: the image {image!r} is in none of {', '.join(map(str, places))}. Say where "
@@ -78,27 +81,14 @@ def find_files(root: Path, annotations: str | None, split: str | None) -> CocoFi
 
 def read_annotations(files: Sequence[Path]) -> CocoAnnotations:
     """The annotations of all files. Images are told apart by id, concepts by name."""
-    ids: dict[str, int] = {}
-    concepts: list[ConceptInfo] = []
+    vocabulary = ConceptList()
     images: dict[Any, CocoImage] = {}
     for path in files:
         content = _load(path)
         try:
-            meaning: dict[Any, int] = {}
-            for category in content["categories"]:
-                name = str(category["name"])
-                if name not in ids:
-                    ids[name] = len(concepts)
-                    concepts.append(ConceptInfo(name, category.get("supercategory") or None))
-                meaning[category["id"]] = ids[name]
+            meaning = _read_categories(content["categories"], vocabulary, path)
             for entry in content["images"]:
-                image = CocoImage(entry["file_name"], int(entry["height"]), int(entry["width"]))
-                known = images.setdefault(entry["id"], image)
-                if known.name != image.name:
-                    raise LayoutError(
-                        f"COCO: image {entry['id']} is {known.name} in one file and {image.name} "
-                        f"in {path.name}: the files are not about the same images."
-                    )
+                _add_image(entry, images, path)
             for number, entry in enumerate(content["annotations"]):
                 region = CocoRegion(
                     entry.get("id", f"number {number}"),
@@ -108,17 +98,57 @@ def read_annotations(files: Sequence[Path]) -> CocoAnnotations:
                 images[entry["image_id"]].regions.append(region)
         except (KeyError, TypeError, AttributeError) as error:
             raise LayoutError(
-                f"COCO: {path} is not complete ({error!r}). It must have images (id, file_name, "
-                "height, width), categories (id, name) and annotations (image_id, category_id, "
-                "segmentation) that refer to them."
+                f"COCO: {path} is not complete ({short(error)}). It must have images (id, "
+                "file_name, height, width), categories (id, name) and annotations (image_id, "
+                "category_id, segmentation) that refer to them."
             ) from error
+    concepts = vocabulary.infos()
     if not concepts or not images:
         raise LayoutError(
             f"COCO: {listing([path.name for path in files])} hold no annotated images."
         )
-    return CocoAnnotations(
-        tuple(concepts), tuple(sorted(images.values(), key=lambda image: image.name))
-    )
+    ordered = sorted(images.values(), key=lambda image: image.name)
+    for before, after in itertools.pairwise(ordered):
+        if before.name == after.name:
+            raise LayoutError(f"COCO: two images have the file name {after.name!r}.")
+    return CocoAnnotations(concepts, tuple(ordered))
+
+
+def _read_categories(entries: Any, vocabulary: ConceptList, path: Path) -> dict[Any, int]:
+    """The concept of each category id; new names are added to the vocabulary."""
+    meaning: dict[Any, int] = {}
+    for entry in entries:
+        name, group = entry["name"], entry.get("supercategory")
+        if not isinstance(name, str | int) or isinstance(name, bool) or not str(name).strip():
+            raise LayoutError(f"COCO: category {entry['id']} of {path} is named {short(name)}.")
+        if not isinstance(group, str | None):
+            raise LayoutError(
+                f"COCO: category {entry['id']} of {path} has the supercategory {short(group)}, "
+                "which is not text."
+            )
+        if entry["id"] in meaning:
+            raise LayoutError(f"COCO: {path} has two categories of the id {entry['id']}.")
+        meaning[entry["id"]] = vocabulary.add(str(name), group or None)
+    return meaning
+
+
+def _add_image(entry: Any, images: dict[Any, CocoImage], path: Path) -> None:
+    name, size = entry["file_name"], (entry["height"], entry["width"])
+    if not isinstance(name, str) or not name:
+        raise LayoutError(f"COCO: image {entry['id']} of {path} has the name {short(name)}.")
+    if not all(type(side) is int for side in size):
+        raise LayoutError(
+            f"COCO: image {entry['id']} of {path} is {short(size)} pixels high and wide; these "
+            "must be whole numbers."
+        )
+    image = CocoImage(name, *size)
+    known = images.setdefault(entry["id"], image)
+    if (known.name, known.height, known.width) != (image.name, image.height, image.width):
+        raise LayoutError(
+            f"COCO: image {entry['id']} is {known.name} ({known.height} x {known.width}) in one "
+            f"place and {image.name} ({image.height} x {image.width}) in {path.name}: these are "
+            "not the same images."
+        )
 
 
 def _load(path: Path) -> Any:
@@ -126,6 +156,8 @@ def _load(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except ValueError as error:
         raise LayoutError(f"COCO: {path} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise LayoutError(f"COCO: {path} is nested too deeply to be annotations.") from error
 
 
 def _named(root: Path, annotations: str) -> list[Path]:

@@ -14,6 +14,7 @@ from optexp_jax.datasets.colours import default_namer, default_prototypes
 from optexp_jax.datasets.protocol import (
     ConceptInfo,
     Dataset,
+    NamesSamples,
     Sample,
     describe,
     files_of,
@@ -104,6 +105,13 @@ class WithDerived:
     def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
         """The image alone."""
         return image_of(self.base, index)
+
+    def sample_names(self) -> Sequence[str]:
+        """The dataset's own."""
+        base = self.base
+        if isinstance(base, NamesSamples):
+            return base.sample_names()
+        return [base[index].name for index in range(len(base))]
 
     def files(self) -> Sequence[Path]:
         """The dataset's files."""

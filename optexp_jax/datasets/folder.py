@@ -5,24 +5,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Int32, UInt8
 
 from optexp_jax.datasets.folder_entries import (
     ConceptList,
     FolderEntry,
+    LabelFile,
     attach_labels,
     attach_maps,
     entry_keys,
 )
 from optexp_jax.datasets.folder_tables import (
+    MAX_VALUE,
     NOT_CONCEPTS,
     NamedValue,
     find_tables,
     read_image_labels,
     read_names,
 )
-from optexp_jax.datasets.images import IMAGE_SUFFIXES, LABEL_SUFFIXES, read_image, read_labels
+from optexp_jax.datasets.images import (
+    IMAGE_SUFFIXES,
+    LABEL_SUFFIXES,
+    check_aspect,
+    read_image,
+    read_labels,
+)
 from optexp_jax.datasets.layout import check_root, files_below, listing
+from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, LayoutError, Sample
 from optexp_jax.datasets.values import NONE, ValueCodes
 
@@ -50,6 +59,7 @@ class Folder:
     tables: tuple[Path, ...]
     infos: tuple[ConceptInfo, ...]
     entries: tuple[FolderEntry, ...]
+    exif: Exif = Exif.REFUSE
 
     def concepts(self) -> tuple[ConceptInfo, ...]:
         return self.infos
@@ -62,17 +72,16 @@ class Folder:
         if not entry.maps and not entry.everywhere:
             looked = ", ".join(str(layer.folder) for layer in self.layers)
             raise BadSampleError(entry.image, f"it has no label map; looked in {looked}.")
-        maps = tuple(
-            self.layers[file.layer].codes.decode(
-                read_labels(file.path, entry.image), file.path, entry.image
-            )
-            for file in entry.maps
-        )
-        return Sample(entry.image, self.image(index), maps, tuple(dict.fromkeys(entry.everywhere)))
+        image = self.image(index)
+        maps = tuple(self._read_map(file, entry.image, image.shape[:2]) for file in entry.maps)
+        return Sample(entry.image, image, maps, tuple(dict.fromkeys(entry.everywhere)))
+
+    def sample_names(self) -> tuple[str, ...]:
+        return tuple(entry.image for entry in self.entries)
 
     def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
         name = self.entries[index].image
-        return read_image(self.images / name, name)
+        return read_image(self.images / name, name, self.exif)
 
     def files(self) -> tuple[Path, ...]:
         images = [self.images / entry.image for entry in self.entries]
@@ -86,6 +95,13 @@ class Folder:
             f"(label maps: {layers or 'none'})"
         )
 
+    def _read_map(
+        self, file: LabelFile, name: str, image_shape: tuple[int, int]
+    ) -> Int32[np.ndarray, "height width"]:
+        values = read_labels(file.path, name, self.exif)
+        check_aspect(image_shape, values.shape, file.path, name)
+        return self.layers[file.layer].codes.decode(values, file.path, name)
+
 
 def open_folder(
     root: Path,
@@ -97,6 +113,7 @@ def open_folder(
     ignore: str | int = "",
     suffix: str | None = None,
     scene_prefix: int = 0,
+    exif: str | None = None,
 ) -> Folder:
     """Open a folder of images, label maps and tables; what is not given is looked for.
 
@@ -104,8 +121,10 @@ def open_folder(
     and `image_labels` are CSV files; `ignore` lists names or values that are no concept, joined by
     `+`. A label map belongs to the image of the same name, or of the name it begins with; `suffix`
     tells what it adds to that name. The first `scene_prefix` characters of an image's name, if
-    above 0, are a concept of the whole image.
+    above 0, are a concept of the whole image. `exif` says in which frame the label maps of images
+    are whose EXIF data tells to show them turned: "apply" or "ignore" it.
     """
+    turned = Exif.parse(exif)
     wanted = f"{images}/" if images is not None else f"{_IMAGE_FOLDERS[0]}/ (or images=FOLDER)"
     check_root(root, "Folder", wanted, lambda folder: _images(folder, images) is not None)
     image_folder = _images(root, images)
@@ -137,7 +156,7 @@ def open_folder(
             prefix = Path(entry.image).name[:scene_prefix]
             entry.everywhere.append(vocabulary.add(prefix, "scene"))
     listed = tuple(path for path in (tables.names, tables.image_labels) if path is not None)
-    return Folder(root, image_folder, layers, listed, vocabulary.infos(), tuple(entries))
+    return Folder(root, image_folder, layers, listed, vocabulary.infos(), tuple(entries), turned)
 
 
 def _images(root: Path, given: str | None) -> Path | None:
@@ -158,6 +177,10 @@ def _label_folders(root: Path, given: str | None, images: Path) -> list[Path]:
         for path in others
         if not path.name.startswith(".") and files_below(path, LABEL_SUFFIXES)
     ]
+
+
+def _is_value(text: str) -> bool:
+    return text.isdecimal() and len(text) < 9 and int(text) <= MAX_VALUE
 
 
 def _likely(folders: Sequence[Path], rows: Sequence[NamedValue]) -> Sequence[Path]:
@@ -196,7 +219,7 @@ def _layers(
             if known.get(row.value, concept) != concept:
                 raise LayoutError(f"Folder: {table} gives two names to the value {row.value}.")
             known[row.value] = concept
-    without = {*_UNNAMED, *(int(text) for text in ignored if text.isdigit())}
+    without = {*_UNNAMED, *(int(text) for text in ignored if _is_value(text))}
     return tuple(
         FolderLayer(folder, ValueCodes.of({**dict.fromkeys(without, NONE), **known}, table.name))
         for folder, known in zip(folders, codes, strict=True)

@@ -13,6 +13,7 @@ NAME_COLUMNS = ("name", "label", "class")
 IMAGE_COLUMNS = ("image", "file", "filename", "file_name")
 LABEL_COLUMNS = ("label", "labels", "name")
 MAX_VALUE = 2**20
+_LONGEST_HEADER = 2**16
 NOT_CONCEPTS = frozenset({"", "ignore", "ignored", "unlabeled", "unlabelled", "void"})
 """Names, in lower case, that say that there is no annotation."""
 
@@ -48,7 +49,11 @@ def find_tables(
     root: Path, names: str | None, image_labels: str | None, *, has_maps: bool
 ) -> FolderTables:
     """The tables, as given or by what their headers say; label maps need a table of names."""
-    tables = sorted(path for path in root.iterdir() if path.suffix.lower() in (".csv", ".tsv"))
+    tables = sorted(
+        path
+        for path in root.iterdir()
+        if path.suffix.lower() in (".csv", ".tsv") and path.is_file()
+    )
     headers = {path: _header(path) for path in tables}
     if names is not None:
         named = root / names
@@ -130,8 +135,11 @@ def _cell(image: str, cell: str, category: str | None) -> list[ImageLabel]:
 
 def _header(path: Path) -> tuple[str, ...]:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        line = file.readline()
-    cells = next(csv.reader([line], delimiter=delimiter_of(line)), [])
+        line = file.readline(_LONGEST_HEADER)
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter_of(line)), [])
+    except csv.Error:
+        return ()  # Not the header of a table of ours; reading it as one says why.
     return tuple(cell.strip().lower() for cell in cells)
 
 

@@ -8,40 +8,69 @@ import numpy as np
 from jaxtyping import Int32, UInt8
 from PIL import Image, UnidentifiedImageError
 
+from optexp_jax.datasets.orientation import Exif, upright
 from optexp_jax.datasets.protocol import BadSampleError
 
 IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 """Of the images that are looked for in folders."""
 LABEL_SUFFIXES = (".bmp", ".gif", ".png", ".tif", ".tiff")
 """Of label maps: the formats that keep every value."""
+MOST_PIXELS = 2**27
+"""Of an image. A file of a few bytes can claim billions, all of which would be allocated."""
 
 Read = TypeVar("Read")
 
 
-def read_image(path: Path, sample: str) -> UInt8[np.ndarray, "height width 3"]:
+def read_image(
+    path: Path, sample: str, exif: Exif = Exif.REFUSE
+) -> UInt8[np.ndarray, "height width 3"]:
     """An image as RGB. Grey, palette, 16-bit and transparent images are converted."""
-    return _read(path, sample, _to_rgb)
+    return _read(path, sample, exif, _to_rgb)
 
 
-def read_labels(path: Path, sample: str) -> Int32[np.ndarray, "height width"]:
+def read_labels(
+    path: Path, sample: str, exif: Exif = Exif.REFUSE
+) -> Int32[np.ndarray, "height width"]:
     """A label map with one value a pixel: grey of 1 to 32 bits, or the indices of a palette."""
-    return _read(path, sample, _to_labels)
+    return _read(path, sample, exif, _to_labels)
 
 
-def read_channels(path: Path, sample: str) -> UInt8[np.ndarray, "height width 3"]:
+def read_channels(
+    path: Path, sample: str, exif: Exif = Exif.REFUSE
+) -> UInt8[np.ndarray, "height width 3"]:
     """The red, green and blue of a label map that spreads its values over them."""
-    return _read(path, sample, _to_channels)
+    return _read(path, sample, exif, _to_channels)
 
 
-def image_size(path: Path, sample: str) -> tuple[int, int]:
-    """Height and width, from the header of the file."""
-    return _read(path, sample, lambda image: (image.height, image.width))
+def check_aspect(
+    image: tuple[int, int], labels: tuple[int, int], what: str | Path, sample: str
+) -> None:
+    """Refuse a map that is of another shape than its image; scaling may round it by a pixel.
+
+    Both are height and width. A map is stretched over its image, so that one in a turned or
+    cropped frame would be read without a word, misaligned.
+    """
+    small, large = sorted((image, labels), key=lambda shape: shape[0] * shape[1])
+    (h, w), (height, width) = small, large
+    # Some scale s has |h - s * height| < 1 and |w - s * width| < 1.
+    if (h - 1) * width < (w + 1) * height and (w - 1) * height < (h + 1) * width:
+        return
+    raise BadSampleError(
+        sample,
+        f"{what} is {labels[0]} x {labels[1]} (height x width), but its image is {image[0]} x "
+        f"{image[1]}: one of them is turned, cropped or stretched.",
+    )
 
 
-def _read(path: Path, sample: str, convert: Callable[[Image.Image], Read]) -> Read:
+def _read(path: Path, sample: str, exif: Exif, convert: Callable[[Image.Image], Read]) -> Read:
     try:
-        with Image.open(path) as image:
-            return convert(image)
+        # By a file object: of a path, Pillow maps some files, and then mistakes turned ones.
+        with path.open("rb") as file, Image.open(file) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise ValueError(
+                    f"it is {image.height} x {image.width} pixels; at most {MOST_PIXELS} are read."
+                )
+            return convert(upright(image, exif))
     except FileNotFoundError:
         raise BadSampleError(sample, f"{path} does not exist.") from None
     except UnidentifiedImageError:

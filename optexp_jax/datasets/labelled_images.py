@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32, UInt8
 
-from optexp_jax.datasets.images import read_image
+from optexp_jax.datasets.images import check_aspect, read_image
+from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import Sample
 
 
@@ -15,16 +16,23 @@ class LabelledImages(abc.ABC):
 
     names: tuple[str, ...]
     """Images, relative to their split's folder, sorted."""
+    exif: Exif
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __getitem__(self, index: int) -> Sample:
-        return Sample(self.names[index], self.image(index), (self._labels(index),))
+        name, image, labels = self.names[index], self.image(index), self._labels(index)
+        check_aspect(image.shape[:2], labels.shape, self._label_path(index), name)
+        return Sample(name, image, (labels,))
+
+    def sample_names(self) -> tuple[str, ...]:
+        """Names of all samples, without reading them."""
+        return self.names
 
     def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]:
         """An image without its labels."""
-        return read_image(self._image_path(index), self.names[index])
+        return read_image(self._image_path(index), self.names[index], self.exif)
 
     def files(self) -> tuple[Path, ...]:
         """All files, for the fingerprint."""

@@ -7,9 +7,10 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from optexp_jax.datasets.protocol import LayoutError
+from optexp_jax.datasets.protocol import BadSampleError, LayoutError
 
 _SHOWN = 12
+_SHOWN_CHARACTERS = 60
 
 
 def check_root(root: Path, what: str, expected: str, holds: Callable[[Path], bool]) -> None:
@@ -31,7 +32,10 @@ def read_rows(path: Path, required: Sequence[str], what: str) -> list[dict[str, 
     text = _text(path, what)
     delimiter = delimiter_of(text.partition("\n")[0])
     reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
-    columns = [name.strip().lower() for name in reader.fieldnames or ()]
+    try:
+        columns = [name.strip().lower() for name in reader.fieldnames or ()]
+    except csv.Error as error:
+        raise LayoutError(f"{what}: the header of {path}: {error}.") from error
     missing = [name for name in required if name not in columns]
     if missing:
         raise LayoutError(
@@ -59,21 +63,81 @@ def to_integer(text: str, path: Path, column: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise LayoutError(f"{path}: column {column!r} holds {text!r}, not a number.") from None
+        raise LayoutError(f"{path}: column {column!r} holds {short(text)}, not a number.") from None
 
 
 def files_below(folder: Path, suffixes: Iterable[str]) -> tuple[Path, ...]:
-    """Files with one of these endings in a folder and its folders, sorted by relative name."""
+    """Files with one of these endings in a folder and its folders, sorted by relative name.
+
+    Links are followed, but no folder is entered twice, so that links in a circle come to an end;
+    its own name counts rather than that of a link to it.
+    """
     wanted = tuple(suffixes)
     found: list[Path] = []
-    for parent, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [
-            Path(parent, name)
-            for name in names
-            if name.lower().endswith(wanted) and not name.startswith(".")
-        ]
+    entered: set[tuple[int, int]] = set()
+    pending, links = [str(folder)], []
+    while pending or links:
+        if not pending:
+            links.sort(reverse=True)
+            pending.append(links.pop())
+        parent = pending.pop()
+        try:
+            status = os.stat(parent)
+            with os.scandir(parent) as listed:
+                entries = [entry for entry in listed if not entry.name.startswith(".")]
+        except OSError:  # It may not be read, or is a link to nowhere.
+            continue
+        if (status.st_dev, status.st_ino) in entered:
+            continue
+        entered.add((status.st_dev, status.st_ino))
+        for entry in entries:
+            if _is_folder(entry):
+                (links if entry.is_symlink() else pending).append(entry.path)
+            elif entry.name.lower().endswith(wanted):
+                found.append(Path(entry.path))
     return tuple(sorted(found, key=lambda path: path.relative_to(folder).as_posix()))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # A link to itself.
+        return False
+
+
+def check_names_inside(names: Iterable[str], folder: Path, root: Path, what: str) -> None:
+    """Refuse file names, out of a file of the dataset, that lead out of its folder."""
+    kept = (os.path.abspath(folder), os.path.abspath(root))
+    for name in names:
+        path = os.path.abspath(os.path.join(kept[0], name))
+        if not _is_file_name(name) or os.path.isabs(name) or not _is_below(path, kept):
+            raise LayoutError(
+                f"{what}: {name!r} is not the name of a file in the dataset's folder {root}. Names "
+                f"are relative to {folder} and must not lead out."
+            )
+
+
+def inside(folder: Path, name: str, root: Path, sample: str) -> Path:
+    """The file that a dataset names; links must not lead out of the dataset either."""
+    path = folder / name
+    if not _is_below(os.path.realpath(path), (os.path.realpath(folder), os.path.realpath(root))):
+        raise BadSampleError(
+            sample,
+            f"{path} is a link to {os.path.realpath(path)}, out of the dataset's folder {root}. "
+            "Copy the file there.",
+        )
+    return path
+
+
+def _is_file_name(name: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:  # Half of a character, which JSON can hold.
+        return False
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(os.path.join(folder, "")) for folder in folders)
 
 
 def listing(names: Sequence[str]) -> str:
@@ -81,11 +145,19 @@ def listing(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 
 
+def short(value: object) -> str:
+    """A value for a message: files can hold anything, of any length."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
 def _text(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")  # Spreadsheets put a mark in front.
     except FileNotFoundError:
         raise LayoutError(f"{what}: there is no file {path}.{_near_name(path)}") from None
+    except IsADirectoryError:
+        raise LayoutError(f"{what}: {path} is a folder, not a file.") from None
     except UnicodeDecodeError as error:
         raise LayoutError(f"{what}: {path} is not UTF-8 text ({error}).") from error
 

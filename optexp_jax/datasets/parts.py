@@ -1,35 +1,35 @@
 """Parts of a build: a few samples each, as concept sets and where they hold, one file a part.
 
-A part file is there as a whole or not at all, so whoever finds one need not make it again.
+A part file is there as a whole or not at all, so whoever finds one need not make it again. It
+begins with a digest of its place and content: one of another build, or of other samples, is not
+taken for it.
 """
 
+import io
 import json
-import os
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int32, Int64, Integer
 
 from optexp_jax.concepts.labels import concept_sets
 from optexp_jax.concepts.signatures import group_rows
+from optexp_jax.datasets.identity import pixel_digest
 from optexp_jax.datasets.protocol import BadSampleError, Dataset, Sample, check_sample
 from optexp_jax.datasets.provenance import SkippedSample
+from optexp_jax.digests import digest_of
+from optexp_jax.durable import write_whole
 
 PART_SAMPLES = 32
 """Samples a part: what a killed worker has to do again, at most."""
-
-
-UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What numpy may raise for a file that is cut off or overwritten."""
+DIGEST_LENGTH = len(digest_of(b""))
 
 
 class PartFileError(ValueError):
-    """A part file that cannot be read."""
+    """A part file that is damaged, or not the one of its place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,8 @@ class CodedSample:
     """A sample as its distinct concept sets and, per location of the mask, which holds there."""
 
     name: str
+    pixels: str
+    """A checksum of the image."""
     sets: tuple[Int32[np.ndarray, " _"], ...]
     members: Int64[np.ndarray, " locations"]
 
@@ -67,7 +69,9 @@ def code_sample(sample: Sample, mask_shape: tuple[int, int], n_concepts: int) ->
     groups = group_rows(_packed(columns, n_concepts))
     chosen = [column[groups.first] for column in columns]
     chosen += [np.full(len(groups.first), concept, np.int32) for concept in sample.everywhere]
-    return CodedSample(sample.name, tuple(concept_sets(chosen)), groups.members)
+    return CodedSample(
+        sample.name, pixel_digest(sample.image), tuple(concept_sets(chosen)), groups.members
+    )
 
 
 def make_part(dataset: Dataset, start: int, stop: int, mask_shape: tuple[int, int]) -> Part:
@@ -85,52 +89,72 @@ def make_part(dataset: Dataset, start: int, stop: int, mask_shape: tuple[int, in
     return Part(tuple(samples), tuple(skipped))
 
 
-def write_part(part: Part, path: Path) -> None:
-    """Write a part file in one step."""
+def write_part(part: Part, path: Path, place: str) -> None:
+    """Write a part file in one step; `place` says which part of which build it is."""
     sets = [concepts for sample in part.samples for concepts in sample.sets]
     members = np.array([sample.members for sample in part.samples], np.int64)
     head = {
         "names": [sample.name for sample in part.samples],
+        "pixels": [sample.pixels for sample in part.samples],
         "skipped": [asdict(sample) for sample in part.skipped],
     }
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-        np.savez_compressed(
-            file,
-            head=np.frombuffer(json.dumps(head).encode(), np.uint8),
-            sets_per_sample=np.array([len(sample.sets) for sample in part.samples], np.int64),
-            set_lengths=np.array([len(concepts) for concepts in sets], np.int64),
-            set_concepts=np.concatenate([np.empty(0, np.int32), *sets]),
-            members=members.astype(np.min_scalar_type(int(members.max(initial=0)))),
-        )
-        file.flush()
-        os.fsync(file.fileno())  # Otherwise a power cut may leave the name without the content.
-    os.replace(file.name, path)
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        head=np.frombuffer(json.dumps(head).encode(), np.uint8),
+        sets_per_sample=np.array([len(sample.sets) for sample in part.samples], np.int64),
+        set_lengths=np.array([len(concepts) for concepts in sets], np.int64),
+        set_concepts=np.concatenate([np.empty(0, np.int32), *sets]),
+        members=members.astype(np.min_scalar_type(int(members.max(initial=0)))),
+    )
+    content = file.getvalue()
+    write_whole(path, _digest(place, content) + content)
 
 
-def read_part(path: Path) -> Part:
+def read_part(path: Path, place: str) -> Part:
     """Read a part file."""
-    try:
-        with path.open("rb") as file, np.load(file) as stored:
-            head = json.loads(stored["head"].tobytes())
-            per_sample, lengths = stored["sets_per_sample"], stored["set_lengths"]
-            concepts, members = stored["set_concepts"], stored["members"]
-    except UNREADABLE as error:
-        raise PartFileError(f"{path} is damaged ({error}).") from error
+    with np.load(_checked(path, place)) as stored:
+        head = _head(stored)
+        pixel_digests = head["pixels"]
+        per_sample, lengths = stored["sets_per_sample"], stored["set_lengths"]
+        concepts, members = stored["set_concepts"], stored["members"]
     sets = iter(np.split(concepts, np.cumsum(lengths)[:-1]) if len(lengths) else [])
     samples = tuple(
-        CodedSample(name, tuple(_take(sets, count)), row.astype(np.int64))
-        for name, count, row in zip(head["names"], per_sample.tolist(), members, strict=True)
+        CodedSample(name, pixels, tuple(_take(sets, count)), row.astype(np.int64))
+        for name, pixels, count, row in zip(
+            head["names"], pixel_digests, per_sample.tolist(), members, strict=True
+        )
     )
-    return Part(samples, tuple(SkippedSample(**entry) for entry in head["skipped"]))
+    return Part(samples, _skipped(head))
 
 
-def skipped_in(path: Path) -> tuple[SkippedSample, ...]:
-    """The samples that a part file notes as not readable, without reading the others."""
+def skipped_in(path: Path, place: str) -> tuple[SkippedSample, ...]:
+    """The samples that a part file notes as not readable, without unpacking the others."""
+    with np.load(_checked(path, place)) as stored:
+        return _skipped(_head(stored))
+
+
+def _checked(path: Path, place: str) -> io.BytesIO:
+    """The arrays of a part file, if they are those that were written for the place."""
     try:
-        with path.open("rb") as file, np.load(file) as stored:
-            head = json.loads(stored["head"].tobytes())
-    except UNREADABLE as error:
-        raise PartFileError(f"{path} is damaged ({error}).") from error
+        stored = path.read_bytes()
+    except OSError as error:
+        raise PartFileError(f"{path} cannot be read ({error}).") from error
+    digest, content = stored[:DIGEST_LENGTH], stored[DIGEST_LENGTH:]
+    if digest != _digest(place, content):
+        raise PartFileError(f"{path} is damaged, or not the part of its place.")
+    return io.BytesIO(content)
+
+
+def _digest(place: str, content: bytes) -> bytes:
+    return digest_of(f"{place}\n".encode() + content).encode()
+
+
+def _head(stored: Any) -> dict[str, Any]:
+    return json.loads(stored["head"].tobytes())
+
+
+def _skipped(head: dict[str, Any]) -> tuple[SkippedSample, ...]:
     return tuple(SkippedSample(**entry) for entry in head["skipped"])
 
 

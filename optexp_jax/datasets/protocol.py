@@ -36,9 +36,9 @@ class Sample:
 class Dataset(Protocol):
     """Annotated images, read one at a time.
 
-    A dataset may also have `image(index)`, which reads the image alone, `files()`, the files that
-    it reads, and `describe()`, a line about itself. Without them `image_of`, `files_of` and
-    `describe` make do with the three methods.
+    A dataset may also have `image(index)`, which reads the image alone, `sample_names()`, the names
+    of all samples, `files()`, the files that it reads, and `describe()`, a line about itself.
+    Without them, whatever needs one makes do with the three methods.
     """
 
     def concepts(self) -> Sequence[ConceptInfo]: ...
@@ -55,6 +55,13 @@ class ReadsImages(Protocol):
     """A dataset that can read an image without its annotations."""
 
     def image(self, index: int) -> UInt8[np.ndarray, "height width 3"]: ...
+
+
+@runtime_checkable
+class NamesSamples(Protocol):
+    """A dataset that knows the names of its samples without reading them."""
+
+    def sample_names(self) -> Sequence[str]: ...
 
 
 @runtime_checkable

@@ -10,12 +10,14 @@ import numpy as np
 from jaxtyping import Int64
 
 import optexp_jax
+from optexp_jax.concepts.storage import TABLE_STORE
 from optexp_jax.datasets.protocol import Dataset, describe
 from optexp_jax.datasets.spec import DatasetSpec
+from optexp_jax.digests import add_file
 
 SIDECAR = "dataset.json"
 FORMAT = "optexp_jax.Provenance"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Provenance:
     description: str
     sample_names: tuple[str, ...]
     """In the order of the table."""
+    samples: str
+    """Their identity, as `identify_samples` tells it."""
     mask_shape: tuple[int, int]
     skipped: tuple[SkippedSample, ...]
     version: str
@@ -78,13 +82,16 @@ class Provenance:
         if fields.pop("format", None) != FORMAT:
             raise ValueError("This is not the provenance of a table.")
         if (version := fields.pop("format_version")) != VERSION:
-            raise ValueError(f"Provenance of format version {version}; this release reads 1.")
+            raise ValueError(
+                f"Provenance of format version {version}; this release reads {VERSION}."
+            )
         spec = fields.pop("spec")
         return cls(
             spec=None if spec is None else DatasetSpec.from_json(spec),
             fingerprint=fields["fingerprint"],
             description=fields["description"],
             sample_names=tuple(fields["sample_names"]),
+            samples=fields["samples"],
             mask_shape=(fields["mask_shape"][0], fields["mask_shape"][1]),
             skipped=tuple(SkippedSample(**sample) for sample in fields["skipped"]),
             version=fields["version"],
@@ -93,7 +100,7 @@ class Provenance:
 
 def write_provenance(provenance: Provenance, table: Path) -> None:
     """Put it into a table's store."""
-    (table / SIDECAR).write_text(provenance.to_json(), encoding="utf-8")
+    add_file(table, SIDECAR, provenance.to_json().encode())
 
 
 def read_provenance(path: str | Path) -> Provenance:
@@ -109,15 +116,18 @@ def read_provenance(path: str | Path) -> Provenance:
 
 def find_provenance(path: str | Path) -> Provenance | None:
     """The provenance of a stored table, or None if it has none."""
-    source = Path(path) / SIDECAR
-    if not Path(path).exists():
+    table = Path(path)
+    if not table.exists():
         raise FileNotFoundError(f"There is no concept table at {path}.")
-    if not source.exists():
+    stored = TABLE_STORE.read_file(table, SIDECAR)
+    if stored is None:
         return None
     try:
-        return Provenance.from_json(source.read_text(encoding="utf-8"))
+        return Provenance.from_json(stored.decode())
     except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise ValueError(f"{source} cannot be read ({error}). Build the table again.") from error
+        raise ValueError(
+            f"{table / SIDECAR} cannot be read ({error}). Build the table again."
+        ) from error
 
 
 def package_version() -> str:

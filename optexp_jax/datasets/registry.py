@@ -3,10 +3,12 @@
 import difflib
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from optexp_jax.datasets.layout import short
 from optexp_jax.datasets.protocol import Dataset
 
 Opener = Callable[..., Dataset]
@@ -39,15 +41,19 @@ def register_kind(opener: Kind) -> Kind:
 
 
 def find_opener(kind: str) -> Opener:
-    """The opener of a kind. A kind with a dot in its name is looked for in the module it names."""
-    if kind not in KINDS and "." in kind:
-        _import_kind(kind)
+    """The opener of a kind that is known."""
+    if kind not in KINDS and "." in kind and kind.rpartition(".")[0] not in sys.modules:
+        raise ValueError(
+            f"{short(kind)} is a dataset kind of somebody's own, named in a file. Its code runs "
+            f"only if you name it too: pass --allow {kind}, give the dataset itself, or import its "
+            "module."
+        )
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(
-            f"There is no kind of dataset {kind!r}.{hint} Kinds: {', '.join(sorted(KINDS))}; or "
-            "`package.module.function` for a function decorated with @register_kind."
+            f"There is no kind of dataset {short(kind)}.{hint} Kinds: {', '.join(sorted(KINDS))}; "
+            "or `package.module.function` for a function decorated with @register_kind."
         )
     found = KINDS[kind]
     if not isinstance(found, str):
@@ -94,10 +100,12 @@ def _fitting(value: OptionValue, parameter: inspect.Parameter, kind: str) -> Opt
     )
 
 
-def _import_kind(kind: str) -> None:
-    # Only what a module registered itself is ever called: a kind may come from a file, and
-    # `os.system` is a way to a function too.
+def import_kind(kind: str) -> None:
+    """Import the module of a kind such as `package.module.function`, which the user has named."""
+    # Only what a module registered itself is ever called: `os.system` is a way to a function too.
     module = kind.rpartition(".")[0]
+    if kind in KINDS or not module:
+        return
     try:
         importlib.import_module(module)
     except ImportError as error:

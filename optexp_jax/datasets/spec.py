@@ -5,14 +5,14 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from optexp_jax.datasets.layout import files_below
+from optexp_jax.datasets.layout import files_below, short
 from optexp_jax.datasets.protocol import Dataset, ListsFiles, files_of
-from optexp_jax.datasets.registry import OptionValue, open_kind
+from optexp_jax.datasets.registry import OptionValue, import_kind, open_kind
 
 # An option starts like this; a folder with "=" in its name has a "/" in front of it.
 _OPTION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
@@ -34,6 +34,11 @@ class DatasetSpec:
     options: tuple[tuple[str, OptionValue], ...] = ()
     add: tuple[str, ...] = ()
     """Concepts to derive from the images, in addition: "colour", "position"."""
+    trusted: bool = field(default=True, compare=False, repr=False)
+    """Whether the user has named it, so that the module of a kind of theirs may be imported.
+
+    Not so if a file did: then only kinds are opened that are known already.
+    """
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.options]
@@ -100,12 +105,18 @@ class DatasetSpec:
     @classmethod
     def from_json(cls, stored: str | Mapping[str, Any]) -> Self:
         """From what `to_json` wrote, as text or already parsed."""
-        fields: Any = json.loads(stored) if isinstance(stored, str) else stored
         try:
-            options = tuple((str(name), value) for name, value in fields["options"].items())
-            return cls(fields["kind"], fields["root"], options, tuple(fields["add"]))
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"This is not a dataset spec: {stored!r}.") from error
+            fields: Any = json.loads(stored) if isinstance(stored, str) else stored
+            options = tuple(fields["options"].items())
+            kind, root, add = fields["kind"], fields["root"], tuple(fields["add"])
+        except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
+            raise ValueError(f"This is not a dataset spec: {short(stored)}.") from error
+        texts = (kind, root or "", *add, *(name for name, _ in options))
+        if not all(isinstance(text, str) for text in texts) or not all(
+            isinstance(value, OptionValue) for _, value in options
+        ):
+            raise ValueError(f"This is not a dataset spec: {short(stored)}.")
+        return cls(kind, root, options, add, trusted=False)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -122,6 +133,8 @@ class DatasetSpec:
 
     def _open_plain(self) -> Dataset:
         root = None if self.root is None else Path(self.root).expanduser()
+        if self.trusted:
+            import_kind(self.kind)
         return open_kind(self.kind, root, dict(self.options))
 
     def _files(self, dataset: Dataset) -> list[tuple[str, int]]:

@@ -28,12 +28,18 @@ class PartJobs:
     n_samples: int
     mask_shape: tuple[int, int]
     folder: Path
+    build: str
+    """A checksum of what the parts depend on."""
 
     def __len__(self) -> int:
         return -(-self.n_samples // PART_SAMPLES)
 
     def path(self, part: int) -> Path:
-        return self.folder / f"part-{part:06d}.npz"
+        return self.folder / f"part-{part:06d}.part"
+
+    def place(self, part: int) -> str:
+        """Which part of which build: what its file is bound to."""
+        return f"{self.build} {part}"
 
     def bounds(self, part: int) -> tuple[int, int]:
         """The samples of a part."""
@@ -42,7 +48,7 @@ class PartJobs:
     def make(self, dataset: Dataset, part: int) -> "MadePart":
         """Make a part and its file."""
         made = make_part(dataset, *self.bounds(part), self.mask_shape)
-        write_part(made, self.path(part))
+        write_part(made, self.path(part), self.place(part))
         return MadePart(part, made.skipped)
 
 

@@ -61,11 +61,15 @@ class Shapes:
         canvas = Canvas(*self.shape)
         SceneMaker(layout, scene).draw(canvas)
         return Sample(
-            name=f"scene-{place:06d}",
+            name=_name(place),
             image=_photograph(np.random.default_rng([self.seed, place, 1]), canvas.image),
             maps=canvas.maps(),
             everywhere=(CONCEPT_IDS[scene],),
         )
+
+    def sample_names(self) -> tuple[str, ...]:
+        """Scenes are numbered."""
+        return tuple(map(_name, range(self.n)))
 
     def describe(self) -> str:
         """One line about the dataset."""
@@ -79,6 +83,10 @@ class Shapes:
 def open_shapes(n: int = 1000, seed: int = 0, size: int = 112, width: int | None = None) -> Shapes:
     """The generated dataset: `shapes:n=200,seed=1,size=64`; `width` if it is not square."""
     return Shapes(n, seed, size if width is None else (size, width))
+
+
+def _name(place: int) -> str:
+    return f"scene-{place:06d}"
 
 
 def _photograph(
