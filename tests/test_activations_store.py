@@ -13,8 +13,8 @@ from optexp_jax.activations import (
     ActivationMetadata,
     ActivationStore,
     ActivationWriter,
+    progress,
 )
-from optexp_jax.activations import writer as writer_module
 
 KEY = ActivationKey("net", "w" * 8, "layer4", "d" * 8, "{}")
 SHAPE = (11, 6, 2, 3)
@@ -27,8 +27,8 @@ def values() -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def _small_rows(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(writer_module, "MOST_SAMPLES_PER_ROW", 4)
-    monkeypatch.setattr(writer_module, "CHUNK_BYTES", 4 * 2 * 3 * 4 * 4)  # four units
+    monkeypatch.setattr(progress, "MOST_SAMPLES_PER_ROW", 4)
+    monkeypatch.setattr(progress, "CHUNK_BYTES", 4 * 2 * 3 * 4 * 4)  # four units
 
 
 def write(path, values, key=KEY, until=SHAPE[0]):
@@ -64,6 +64,51 @@ def test_a_killed_writer_is_continued(tmp_path, values):
     assert np.array_equal(writer.finish().block(0, 11), values)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    ["flipped", "missing", "swapped", "torn line", "flipped line", "lost line", "no lines"],
+)
+def test_only_whole_rows_are_continued(tmp_path, values, damage):
+    """Whatever became of the others, they are written again."""
+    path, partial = tmp_path / "a.zarr", tmp_path / "a.zarr.partial"
+    expected = write(tmp_path / "b.zarr", values).finish().content
+    write(path, values, until=8)
+    one, two = (partial / "activations" / "c" / "1" / unit / "0" / "0" for unit in "01")
+    listed = partial / "progress.txt"
+    head, first, second = listed.read_bytes().splitlines(keepends=True)
+    content = bytearray(one.read_bytes())
+    match damage:
+        case "flipped":
+            content[len(content) // 2] ^= 1
+            one.write_bytes(content)
+        case "missing":
+            one.unlink()
+        case "swapped":
+            one.write_bytes(two.read_bytes())
+            two.write_bytes(content)
+        case "torn line":
+            listed.write_bytes(head + first + second[:50])
+        case "flipped line":
+            listed.write_bytes(head + first + second.replace(b"content", b"constant"))
+        case "lost line":
+            listed.write_bytes(head + second)
+        case _:
+            listed.write_bytes(head)
+    with ActivationWriter(path, ActivationMetadata(KEY), SHAPE) as writer:
+        assert writer.n_done == (0 if damage in {"lost line", "no lines"} else 4)
+    store = write(path, values).finish()
+    assert np.array_equal(store.block(0, 11), values)
+    assert store.content == expected
+
+
+def test_progress_that_cannot_be_read_is_refused(tmp_path, values):
+    path = tmp_path / "a.zarr"
+    write(path, values, until=8)
+    (tmp_path / "a.zarr.partial" / "progress.txt").write_bytes(b"")
+    with pytest.raises(ActivationFileError, match="cannot be continued"):
+        write(path, values)
+
+
 @pytest.mark.parametrize("left", ["zarr.json", "activations"])
 def test_a_kill_in_the_first_moments_is_continued(tmp_path, values, left):
     """Before the group or the array was made."""
@@ -79,7 +124,11 @@ def test_a_kill_before_the_last_step_is_continued(tmp_path, values):
     path = tmp_path / "a.zarr"
     write(path, values)
     assert np.array_equal(write(path, values).finish().block(0, 11), values)
-    assert sorted(file.name for file in path.iterdir()) == ["activations", "zarr.json"]
+    assert sorted(file.name for file in path.iterdir()) == [
+        "activations",
+        "digests.txt",
+        "zarr.json",
+    ]
 
 
 def test_one_writer_at_a_time(tmp_path, values):
@@ -124,7 +173,7 @@ def test_damage_is_noticed(tmp_path, values):
     with pytest.raises(ActivationFileError, match="damaged"):
         store.block(4, 8)
     chunk.unlink()
-    with pytest.raises(ActivationFileError, match="1 of 6 chunks are missing"):
+    with pytest.raises(ActivationFileError, match="1 of 8 files are missing"):
         ActivationStore.open(path)
 
 

@@ -1,8 +1,7 @@
-"""Models and layers: hooks, checkpoints, transformers, TorchScript, functions of one's own."""
+"""Models and layers: hooks, checkpoints, transformers, functions of one's own."""
 
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -22,7 +21,12 @@ from optexp_jax.activations import (
     list_layers,
     load_model,
 )
-from optexp_jax.activations.checkpoints import UntrustedPickleError, read_state, write_safetensors
+from optexp_jax.activations.checkpoints import (
+    UntrustedCodeError,
+    load_into,
+    read_state,
+    write_safetensors,
+)
 from optexp_jax.activations.layers import check_layer, read_as_maps
 from optexp_jax.activations.models import PLACES365
 from optexp_jax.activations.torch_import import import_torchvision
@@ -193,16 +197,16 @@ def pickled_densenet(tmp_path_factory) -> Path:
 
 
 def test_pickled_module_is_refused_and_converted_once(tmp_path, pickled_densenet, capsys):
-    with pytest.raises(UntrustedPickleError, match=r"run any code.*--trust-pickle"):
+    with pytest.raises(UntrustedCodeError, match=r"run any code.*--trust"):
         read_state(pickled_densenet)
     out = tmp_path / "dense.safetensors"
     assert cli.main(["models", "convert", str(pickled_densenet), str(out)]) == 1
     assert "trust" in capsys.readouterr().err
     assert not out.exists()
-    convert = ["models", "convert", str(pickled_densenet), str(out), "--trust-pickle"]
+    convert = ["models", "convert", str(pickled_densenet), str(out), "--trust"]
     assert cli.main(convert) == 0
     assert "tensors" in capsys.readouterr().out
-    plain, trusted = read_state(out), read_state(pickled_densenet, trust_pickle=True)
+    plain, trusted = read_state(out), read_state(pickled_densenet, trust=True)
     assert plain.keys() == trusted.keys()
     assert "features.denseblock1.denselayer1.norm1.weight" in plain
     assert all(torch.equal(plain[name], trusted[name]) for name in plain)
@@ -229,7 +233,7 @@ def test_reading_a_refused_pickle_runs_nothing(tmp_path):
             return (Path.touch, (marker,))
 
     torch.save(Trap(), tmp_path / "trap.pth")
-    with pytest.raises(UntrustedPickleError):
+    with pytest.raises(UntrustedCodeError):
         read_state(tmp_path / "trap.pth")
     assert not marker.exists()
 
@@ -246,6 +250,33 @@ def test_old_names_of_dense_layers_and_parallel_models(tmp_path):
     }
     torch.save(dict.fromkeys(names, one), tmp_path / "old.pth")
     assert list(read_state(tmp_path / "old.pth")) == list(names.values())
+
+
+def test_versions_of_modules_go_with_their_tensors(tmp_path):
+    class Halved(nn.Module):
+        """From version 2 on its weight is kept halved."""
+
+        _version = 2
+
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1))
+
+        def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args, **kwargs):
+            if local_metadata.get("version") != 2:
+                state_dict[f"{prefix}weight"] /= 2
+            super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
+
+    parallel = nn.ModuleDict({"module": nn.Sequential(Halved())})
+    state: Any = parallel.state_dict()
+    torch.save(state, tmp_path / "new.pth")
+    write_safetensors(state, tmp_path / "new.safetensors")
+    state._metadata["module.0"]["version"] = 1
+    torch.save(state, tmp_path / "old.pth")
+    for name, wanted in (("new.pth", 1.0), ("new.safetensors", 1.0), ("old.pth", 0.5)):
+        loaded = nn.Sequential(Halved())
+        load_into(loaded, read_state(tmp_path / name), name)
+        assert loaded.state_dict()["0.weight"].item() == wanted, name
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
@@ -308,7 +339,8 @@ def test_weights_that_cannot_be_downloaded_are_explained(monkeypatch):
     def fail(*_: object, **__: object):
         raise URLError("no route to host")
 
-    monkeypatch.setattr(import_torchvision().models, "get_model", fail)
+    weights = import_torchvision().models.get_model_weights("resnet18").DEFAULT
+    monkeypatch.setattr(type(weights), "get_state_dict", fail)
     with pytest.raises(OSError, match=r"weights of resnet18 could not .*no route.*--weights"):
         load_model("resnet18")
 
@@ -317,24 +349,3 @@ def test_functions_of_ones_own(tmp_path):
     torch.save(Small(1).state_dict(), tmp_path / "w.pth")
     loaded = load_model("model_cases:make_small", weights=tmp_path / "w.pth")
     assert loaded.weights == small_model(1).weights
-
-
-@pytest.mark.parametrize("how", ["script", "trace"])
-def test_torchscript_layers_give_the_same(tmp_path, how):
-    path = tmp_path / "small.pt"
-    plain = nn.Sequential(Small().first, nn.Sequential(nn.ReLU(), Small().second), nn.Flatten())
-    batch = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 20, 20))).float()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        made: Any = torch.jit.script(plain) if how == "script" else torch.jit.trace(plain, batch)
-        made.save(str(path))
-    loaded = load_model(str(path))
-    expected = LoadedModel.of(plain, "plain")
-    for layer in ("0", "1.0", "1.1", "1"):
-        found = LayerProbe(loaded, layer)(batch)
-        assert torch.equal(found, LayerProbe(expected, layer)(batch)), layer
-    names = {layer.name for layer in list_layers(loaded)}
-    assert {"0", "1", "1.1"} <= names
-    (tmp_path / "bad.pt").write_bytes(b"nothing")
-    with pytest.raises(ValueError, match="not a TorchScript file"):
-        load_model(str(tmp_path / "bad.pt"))

@@ -40,7 +40,7 @@ def test_recorded_activations_are_the_layers(tmp_path):
 
 
 def test_a_recording_is_reused_continued_or_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("optexp_jax.activations.writer.MOST_SAMPLES_PER_ROW", 4)
+    monkeypatch.setattr("optexp_jax.activations.progress.MOST_SAMPLES_PER_ROW", 4)
     path, images = tmp_path / "a.zarr", shapes_images()
     seen: list[int] = []
 

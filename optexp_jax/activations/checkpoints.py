@@ -1,7 +1,8 @@
 """Weights from files: state dicts, safetensors, and checkpoints in the forms they are spread in.
 
-Files are read with `weights_only=True`, which cannot run code. A pickled module can, so it is
-refused unless the caller trusts it.
+Files are read with `weights_only=True`, which cannot run code. A pickled module can, and so can a
+TorchScript program; the first is refused unless the caller trusts it, and the second is no
+checkpoint.
 """
 
 import hashlib
@@ -9,6 +10,7 @@ import os
 import pickle
 import re
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,26 +25,42 @@ State = Mapping[str, torch.Tensor]
 
 # Old torchvision called the parts of a dense layer norm.1, relu.1, conv.1; now norm1 and so on.
 _OLD_DENSE_NAME = re.compile(r"(denselayer\d+\.(?:norm|relu|conv))\.(\d)(?=\.)")
+# And those of a transformer's perceptron linear_1 and linear_2, as its own files still do.
+_OLD_PERCEPTRON = re.compile(r"(encoder_layer_\d+\.mlp)\.linear_([12])(?=\.)")
+_PERCEPTRON_PARTS = {"1": "0", "2": "3"}
 # Models that were trained on several devices are, or contain, a part called "module".
 _PARALLEL = re.compile(r"(^|\.)module\.")
 
 
-class UntrustedPickleError(ValueError):
-    """A checkpoint that can only be read by running code it brings along."""
+class UntrustedCodeError(ValueError):
+    """A file that can only be read by running code it brings along."""
 
 
-def read_state(path: str | Path, *, trust_pickle: bool = False) -> dict[str, torch.Tensor]:
+class NamedTensors(dict[str, torch.Tensor]):
+    """A state dict, with the versions of the modules that it was taken from, if they are known."""
+
+    def __init__(self, tensors: State, versions: Any = None):
+        super().__init__(tensors)
+        self._metadata = versions  # where torch looks for them
+
+
+def read_state(path: str | Path, *, trust: bool = False) -> NamedTensors:
     """The tensors of a checkpoint by name, with the names that torchvision uses.
 
     Known forms: safetensors; a state dict; a dict with one under `state_dict` or `model`; a pickled
-    module, which needs `trust_pickle`.
+    module, which needs `trust`.
     """
     source = Path(path)
     if not source.exists():
         raise FileNotFoundError(f"There is no checkpoint at {source}.")
+    if is_torchscript(source):
+        raise ValueError(
+            f"{source} is a TorchScript program, not a checkpoint. Pass it as the model: "
+            f"torchscript:{source} with trust (--trust)."
+        )
     try:
-        content = _read(source, trust_pickle)
-    except UntrustedPickleError:
+        content = _read(source, trust)
+    except UntrustedCodeError:
         raise
     except Exception as error:  # readers raise many kinds for damaged files and files of others
         said = str(error).partition("\n")[0] or type(error).__name__
@@ -54,7 +72,35 @@ def read_state(path: str | Path, *, trust_pickle: bool = False) -> dict[str, tor
             if isinstance(content.get(name), Mapping):
                 content = content[name]
                 break
-    return _renamed(content, source)
+    return with_current_names(content, source)
+
+
+def is_torchscript(path: Path) -> bool:
+    """Whether a file is a TorchScript program, by the names in its archive; nothing is loaded."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = {name.partition("/")[2] for name in archive.namelist()}
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return False
+    return "constants.pkl" in inside or any(name.startswith("code/") for name in inside)
+
+
+def with_current_names(content: object, source: str | Path) -> NamedTensors:
+    """A state dict with the names that torchvision uses now."""
+    if not isinstance(content, Mapping) or not all(
+        isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in content.items()
+    ):
+        raise ValueError(
+            f"{source} holds no state dict, but {type(content).__name__}. Save one with "
+            "torch.save(model.state_dict(), path)."
+        )
+    versions = getattr(content, "_metadata", None)
+    if isinstance(versions, Mapping):
+        # Of modules, whose names lack the dot with which those of their tensors go on.
+        versions = {
+            _current(f"{name}.").removesuffix("."): version for name, version in versions.items()
+        }
+    return NamedTensors({_current(str(name)): value for name, value in content.items()}, versions)
 
 
 def write_safetensors(state: State, path: str | Path) -> None:
@@ -91,7 +137,11 @@ def load_into(module: torch.nn.Module, state: State, source: str | Path) -> None
             raise ValueError(
                 f"{source} does not fit this model: {len(names)} tensors {what} ({shown})."
             )
-    module.load_state_dict({**{name: own[name] for name in known}, **state})
+    # Some modules refuse, or convert, tensors of an unknown version. Where a file tells none, names
+    # and shapes are those of this one.
+    versions = getattr(state, "_metadata", None) or getattr(own, "_metadata", None)
+    counters = {name: own[name] for name in known}
+    module.load_state_dict(NamedTensors({**counters, **state}, versions))
 
 
 def hash_weights(module: torch.nn.Module) -> str:
@@ -104,18 +154,18 @@ def hash_weights(module: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _read(source: Path, trust_pickle: bool) -> Any:
+def _read(source: Path, trust: bool) -> Any:
     if source.suffix == ".safetensors":
         return safetensors.torch.load_file(source)
     try:
         return _load(source, weights_only=True)
     except pickle.UnpicklingError as error:
-        if trust_pickle:
+        if trust:
             return _unpickle(source)
-        raise UntrustedPickleError(
+        raise UntrustedCodeError(
             f"{source} holds a pickled Python object, not only tensors; reading it can run any "
             "code that is in it. If you trust where it comes from, convert it once: optexp "
-            f"models convert {source.name} OUT.safetensors --trust-pickle"
+            f"models convert {source} OUT.safetensors --trust"
         ) from error
 
 
@@ -126,22 +176,13 @@ def _unpickle(source: Path) -> Any:
         return _load(source, weights_only=False)
 
 
+def _current(name: str) -> str:
+    name = _OLD_DENSE_NAME.sub(r"\1\2", _PARALLEL.sub(r"\1", name))
+    return _OLD_PERCEPTRON.sub(lambda old: f"{old[1]}.{_PERCEPTRON_PARTS[old[2]]}", name)
+
+
 def _load(source: Path, weights_only: bool) -> Any:
     try:
         return torch.load(source, map_location="cpu", weights_only=weights_only)
     except UnicodeDecodeError:  # bytes where Python 2 had strings
         return torch.load(source, map_location="cpu", weights_only=weights_only, encoding="latin1")
-
-
-def _renamed(content: object, source: Path) -> dict[str, torch.Tensor]:
-    if not isinstance(content, Mapping) or not all(
-        isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in content.items()
-    ):
-        raise ValueError(
-            f"{source} holds no state dict, but {type(content).__name__}. Save one with "
-            "torch.save(model.state_dict(), path)."
-        )
-    return {
-        _OLD_DENSE_NAME.sub(r"\1\2", _PARALLEL.sub(r"\1", str(name))): value
-        for name, value in content.items()
-    }

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float32, Int, Int64
 
 from optexp_jax.activations.counting import PairKernel, Thresholds, count_layer, mask_shape
 from optexp_jax.activations.ranges import ActivationRange, RangeRule, TopQuantile
-from optexp_jax.activations.store import ActivationStore, hash_samples
+from optexp_jax.activations.store import ActivationStore
 from optexp_jax.activations.upsample import as_maps, upsample
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.datasets.provenance import find_provenance
@@ -62,7 +62,12 @@ class LayerUnits:
     @property
     def fingerprint(self) -> str:
         """A checksum of everything that the counts depend on."""
-        parts = (self.table.fingerprint, self.store.metadata.key.fingerprint, repr(self.rule))
+        parts = (
+            self.table.fingerprint,
+            self.store.metadata.key.fingerprint,
+            self.store.content,
+            repr(self.rule),
+        )
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     def range_of(self, unit: int) -> ActivationRange:
@@ -174,10 +179,11 @@ def check_same_samples(table: str | Path, store: ActivationStore) -> None:
     known = store.metadata.samples
     if provenance is None or known is None:
         return
-    if known != hash_samples(provenance.sample_names, provenance.spec):
+    if known != provenance.samples:
         raise ValueError(
             f"{table} and {store.path} are not of the same samples in the same order. Record the "
-            "activations for this table: optexp activations --data TABLE ..."
+            "activations for this table: optexp activations --data TABLE ..., or in Python "
+            "find_images(dataset, table=TABLE) with the dataset that it was built from."
         )
 
 

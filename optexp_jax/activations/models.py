@@ -12,9 +12,21 @@ from typing import Any
 
 import torch
 
-from optexp_jax.activations.checkpoints import hash_weights, load_into, read_state
+from optexp_jax.activations.checkpoints import (
+    UntrustedCodeError,
+    hash_weights,
+    is_torchscript,
+    load_into,
+    read_state,
+)
 from optexp_jax.activations.preprocessing import Preprocessing
 from optexp_jax.activations.torch_import import import_torchvision
+from optexp_jax.activations.vision_models import (
+    INCEPTIONS,
+    make_vision_model,
+    pretrained_state,
+    vision_preprocessing,
+)
 
 PLACES365 = {
     "resnet18": ("resnet18_places365.pth.tar", 224),
@@ -48,9 +60,7 @@ class LoadedModel:
         return cls(name, module, preprocessing or Preprocessing(), hash_weights(module))
 
 
-def load_model(
-    name: str, *, weights: str | Path | None = None, trust_pickle: bool = False
-) -> LoadedModel:
+def load_model(name: str, *, weights: str | Path | None = None, trust: bool = False) -> LoadedModel:
     """Load a model.
 
     `name` is one of
@@ -63,21 +73,24 @@ def load_model(
     - `demo`, the small network that comes with this package;
     - a TorchScript file: `model.pt`, or `torchscript:PATH` with any ending;
     - `module:function`, a function without arguments that returns a `torch.nn.Module`.
+
+    A TorchScript file is a program, and a pickled module can run any code when it is read: both
+    need `trust`.
     """
     kind, _, rest = name.partition(":")
     if kind == "places365":
-        return _load_places365(rest, weights, trust_pickle)
+        return _load_places365(rest, weights, trust)
     if kind == "torchscript" or (not rest and name.endswith((".pt", ".ts"))):
-        return _load_script(Path(rest or name), name, weights)
+        return _load_script(Path(rest or name), name, weights, trust)
     if kind == "torchvision" or not rest:
         builtin = {EFFICIENTNET: _load_efficientnet, "demo": _load_demo}.get(rest or name)
         if builtin is not None and kind != "torchvision":
             return builtin(weights)
-        return _load_torchvision(rest or name, weights, trust_pickle)
-    return _load_own(kind, rest, weights, trust_pickle)
+        return _load_torchvision(rest or name, weights, trust)
+    return _load_own(kind, rest, weights, trust)
 
 
-def _load_torchvision(name: str, weights: str | Path | None, trust_pickle: bool) -> LoadedModel:
+def _load_torchvision(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
     models = import_torchvision().models
     known = models.list_models(module=models)
     if name not in known:
@@ -90,40 +103,18 @@ def _load_torchvision(name: str, weights: str | Path | None, trust_pickle: bool)
             f"There is no model {name!r}.{hint} Models are names of torchvision such as resnet18, "
             "places365:resnet18, efficientnet-lite0, a TorchScript file, or module:function."
         )
-    size = 299 if name == "inception_v3" else 224
-    if weights is None:
-        module = _pretrained(name)
-    elif weights == "random":
-        module = _randomly(lambda: models.get_model(name, weights=None, **_quiet(name)))
+    if weights == "random":
+        # Two of them warn that their way to draw weights will change.
+        quiet = {"init_weights": True} if name in INCEPTIONS else {}
+        module = _randomly(lambda: models.get_model(name, weights=None, **quiet))
+    elif weights is None:
+        module = make_vision_model(name, pretrained_state(name), f"torchvision's file of {name}")
     else:
-        state = read_state(weights, trust_pickle=trust_pickle)
-        module = models.get_model(name, weights=None, **_quiet(name), **_classes(state))
-        load_into(module, state, weights)
-    return LoadedModel.of(module, name, Preprocessing(size))
+        module = make_vision_model(name, read_state(weights, trust=trust), weights)
+    return LoadedModel.of(module, name, vision_preprocessing(name, module))
 
 
-def _pretrained(name: str) -> torch.nn.Module:
-    try:
-        return import_torchvision().models.get_model(name, weights="DEFAULT")
-    except OSError as error:
-        raise OSError(
-            f"The pretrained weights of {name} could not be downloaded ({error}). Pass a "
-            "checkpoint as weights (--weights FILE), or `random`."
-        ) from error
-
-
-def _quiet(name: str) -> dict[str, Any]:
-    # These two warn that their way to draw weights will change.
-    return {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
-
-
-def _classes(state: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """The number of classes of a checkpoint: what its last bias has."""
-    biases = [tensor for name, tensor in state.items() if name.endswith("bias")]
-    return {"num_classes": len(biases[-1])} if biases else {}
-
-
-def _load_places365(name: str, weights: str | Path | None, trust_pickle: bool) -> LoadedModel:
+def _load_places365(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
     if name not in PLACES365:
         raise ValueError(
             f"Places365 networks are {', '.join(PLACES365)}; got {name!r}. Others load as "
@@ -144,7 +135,7 @@ def _load_places365(name: str, weights: str | Path | None, trust_pickle: bool) -
         module = _randomly(make)
     else:
         module = make()
-        load_into(module, read_state(weights, trust_pickle=trust_pickle), weights)
+        load_into(module, read_state(weights, trust=trust), weights)
     return LoadedModel.of(module, f"places365:{name}", Preprocessing(size))
 
 
@@ -178,25 +169,35 @@ def _load_demo(weights: str | Path | None) -> LoadedModel:
     return load_demo_network()
 
 
-def _load_script(path: Path, name: str, weights: str | Path | None) -> LoadedModel:
+def _load_script(path: Path, name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
     if weights is not None:
         raise ValueError("A TorchScript file holds its weights: do not pass any.")
     if not path.exists():
         raise FileNotFoundError(f"There is no TorchScript file at {path}.")
+    if not is_torchscript(path):
+        raise ValueError(
+            f"{path} is not a TorchScript file: there is no program in it. Save one with "
+            "torch.jit.save, or pass a checkpoint as weights of a named model."
+        )
+    if not trust:
+        raise UntrustedCodeError(
+            f"{path} is a TorchScript program: loading it can write files, and running it does "
+            "whatever it says. If you trust where it comes from, pass trust (--trust). Nothing of "
+            "it was loaded."
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit as a whole
         try:
             module = torch.jit.load(path, map_location="cpu")
         except RuntimeError as error:
             raise ValueError(
-                f"{path} is not a TorchScript file ({str(error).splitlines()[0]}). Save one with "
-                "torch.jit.save, or pass a checkpoint as weights of a named model."
+                f"{path} is a damaged TorchScript file ({str(error).partition(chr(10))[0]})."
             ) from error
     return LoadedModel.of(module, name)
 
 
 def _load_own(
-    module_name: str, function: str, weights: str | Path | None, trust_pickle: bool
+    module_name: str, function: str, weights: str | Path | None, trust: bool
 ) -> LoadedModel:
     # A module beside the caller, as `python -m` would find it; a console command would not.
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
@@ -222,7 +223,7 @@ def _load_own(
             f"{type(made).__name__}."
         )
     if weights is not None and weights != "random":
-        load_into(made, read_state(weights, trust_pickle=trust_pickle), weights)
+        load_into(made, read_state(weights, trust=trust), weights)
     # A function may say what its model takes.
     wanted: object = getattr(made, "preprocessing", None)
     return LoadedModel.of(

@@ -19,10 +19,10 @@ from optexp_jax.activations.store import (
     ActivationKey,
     ActivationMetadata,
     ActivationStore,
-    hash_samples,
 )
 from optexp_jax.activations.writer import ActivationWriter
 from optexp_jax.datasets import BadSampleError, Dataset, DatasetSpec, image_of
+from optexp_jax.datasets.identity import identify_samples
 from optexp_jax.datasets.provenance import SIDECAR, read_provenance
 
 Progress = Callable[[int, int], None]
@@ -39,16 +39,21 @@ class Images:
     """How to open the dataset again."""
     samples: tuple[int, ...] | None = None
     """Places in the dataset; None for all."""
-    names: tuple[str, ...] | None = None
-    """Of those samples, where they are known without reading all annotations."""
+    identity: str | None = None
+    """Of those samples and their order; None to find it out."""
 
 
-def find_images(data: str | Path) -> Images:
-    """The images of a stored table, by its path, or those of a dataset such as `shapes:n=100`.
+def find_images(data: str | Path | Dataset, *, table: str | Path | None = None) -> Images:
+    """The images of a stored table, by its path; of a dataset such as `shapes:n=100`; or of a
+    dataset made in Python, with `table` those that a table built from it has.
 
     Concepts that were derived from the images do not change them, so tables with and without them
     share activations.
     """
+    if not isinstance(data, str | Path):
+        return _images_of(data, table)
+    if table is not None:
+        raise ValueError("`table` goes with a dataset made in Python; pass the table's path alone.")
     path = Path(data)
     if path.suffix == ".zarr" or (path / SIDECAR).exists():
         provenance = read_provenance(path)
@@ -56,9 +61,25 @@ def find_images(data: str | Path) -> Images:
         assert provenance.spec is not None  # or it could not have been opened
         spec = replace(provenance.spec, add=())
         samples = tuple(provenance.indices.tolist())
-        return Images(dataset, spec.fingerprint, spec, samples, provenance.sample_names)
+        return Images(dataset, spec.fingerprint, spec, samples, provenance.samples)
     spec = replace(DatasetSpec.parse(str(data)), add=())
     return Images(spec.open(), spec.fingerprint, spec)
+
+
+def _images_of(dataset: Dataset, table: str | Path | None) -> Images:
+    """Images of a dataset that no text can open again; their identity is their fingerprint too."""
+    if table is None:
+        identity = identify_samples(dataset, None, range(len(dataset)))
+        return Images(dataset, identity, identity=identity)
+    provenance = read_provenance(table)
+    samples = tuple(provenance.indices.tolist())
+    same = len(dataset) == len(samples) + len(provenance.skipped)
+    if not same or identify_samples(dataset, provenance.spec, samples) != provenance.samples:
+        raise ValueError(
+            f"{table} was not built from this dataset, or its samples were in another order. Pass "
+            "the dataset that it was built from, or build the table again."
+        )
+    return Images(dataset, provenance.samples, None, samples, provenance.samples)
 
 
 def record_activations(
@@ -95,10 +116,9 @@ def record_activations(
     path = Path(out)
     if path.exists():
         return _reuse(path, key)
+    identity = images.identity or identify_samples(dataset, images.spec, chosen)
     metadata = ActivationMetadata(
-        key,
-        None if images.spec is None else images.spec.to_json(),
-        None if images.names is None else hash_samples(images.names, images.spec),
+        key, None if images.spec is None else images.spec.to_json(), identity
     )
     first = _batch(model, dataset, chosen[:1])
     n_units, rows, columns = (int(size) for size in probe(first).shape[1:])

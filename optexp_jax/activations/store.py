@@ -1,35 +1,35 @@
 """Raw activations of a layer on disk: float32 `[sample, unit, row, column]` in a Zarr store.
 
-Chunks hold some units of some samples, so that either can be read without the rest.
+Chunks hold some units of some samples, so that either can be read without the rest. Each is checked
+against its digest when it is read.
 """
 
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 from jaxtyping import Float32
 
-from optexp_jax.datasets.spec import DatasetSpec
-from optexp_jax.stores import StoreKind
+from optexp_jax.stores import CheckedArray, DataFileError, StoreKind
 
 
-class ActivationFileError(ValueError):
+class ActivationFileError(DataFileError):
     """A file that is not an activation store, or no longer a whole one."""
 
 
 ACTIVATION_STORE = StoreKind(
     "an activation store",
     "optexp_jax.ActivationStore",
-    1,
+    2,
     ActivationFileError,
-    "Compute the activations again.",
+    "Remove it and compute the activations again: optexp activations ...",
 )
+ARRAY = "activations"
+"""The name of the array."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ActivationMetadata:
     dataset_spec: str | None = None
     """The dataset as `DatasetSpec.to_json` wrote it, to open it again."""
     samples: str | None = None
-    """Checksum of the samples and their order, where their names are known."""
+    """Identity of the samples and their order; None for activations that came as an array."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -70,20 +70,11 @@ class ActivationMetadata:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "ActivationMetadata":
         """From what `to_json` gave."""
-        return cls(ActivationKey(**stored["key"]), stored["dataset_spec"], stored["samples"])
-
-
-def hash_samples(names: Sequence[str], spec: DatasetSpec | None) -> str:
-    """A checksum of which samples these are, to tell whether activations and a table go together.
-
-    It is made without opening the dataset. Options that are text do not count: they may be paths,
-    and a dataset may be moved.
-    """
-    told: list[Any] = [list(names)]
-    if spec is not None:
-        options = [option for option in spec.options if not isinstance(option[1], str)]
-        told += [spec.kind, options]
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
+        found = cls(ActivationKey(**stored["key"]), stored["dataset_spec"], stored["samples"])
+        texts = (*dataclasses.astuple(found.key), found.dataset_spec or "", found.samples or "")
+        if not all(type(text) is str for text in texts):
+            raise ValueError("its metadata is no text")
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +83,9 @@ class ActivationStore:
 
     path: Path
     metadata: ActivationMetadata
-    _array: zarr.Array[Any]
+    content: str
+    """Checksum of all activations."""
+    _array: CheckedArray
 
     @classmethod
     def open(cls, path: str | Path) -> "ActivationStore":
@@ -104,15 +97,16 @@ class ActivationStore:
             raise FileNotFoundError(
                 f"There is no activation store at {source}.{hint if partial.exists() else ''}"
             )
-        group = ACTIVATION_STORE.open(source)
-        metadata: Any = group.attrs["metadata"]
-        array = stored_array(group)
-        if array.nchunks_initialized != array.nchunks:  # Zarr would read what is missing as zeros.
-            raise ActivationFileError(
-                f"{source} is damaged: {array.nchunks - array.nchunks_initialized} of "
-                f"{array.nchunks} chunks are missing. Compute the activations again."
-            )
-        return cls(source, ActivationMetadata.from_json(metadata), array)
+        store = ACTIVATION_STORE.open(source)
+        array = store.array(ARRAY)
+        try:
+            metadata = ActivationMetadata.from_json(store.attributes["metadata"])
+            content = store.attributes["content"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ACTIVATION_STORE.damaged(source, error) from error
+        if len(array.shape) != 4 or array.dtype != np.float32 or type(content) is not str:
+            raise ACTIVATION_STORE.damaged(source, "it holds no activations")
+        return cls(source, metadata, content, array)
 
     @classmethod
     def from_array(
@@ -152,29 +146,13 @@ class ActivationStore:
 
     def block(self, start: int, stop: int) -> Float32[np.ndarray, "samples units rows columns"]:
         """All units of the samples `start:stop`."""
-        return self._read((slice(start, stop),))
+        return self._array[start:stop]
 
     def units(self, start: int, stop: int) -> Float32[np.ndarray, "samples units rows columns"]:
         """All samples of the units `start:stop`."""
-        return self._read((slice(None), slice(start, stop)))
-
-    def _read(self, key: tuple[slice, ...]) -> Float32[np.ndarray, "samples units rows columns"]:
-        try:
-            return np.asarray(self._array[key])
-        except Exception as error:
-            raise ActivationFileError(
-                f"{self.path} is damaged or gone ({error}). Compute the activations again."
-            ) from error
+        return self._array[:, start:stop]
 
 
 def partial_path(path: Path) -> Path:
     """Where a store is written until it is complete."""
     return path.with_name(path.name + ".partial")
-
-
-def stored_array(group: zarr.Group) -> zarr.Array[Any]:
-    """The activations in a store's group."""
-    array = group.get("activations")
-    if not isinstance(array, zarr.Array) or len(array.shape) != 4:
-        raise ActivationFileError(f"{group.store} is damaged: it holds no activations.")
-    return array

@@ -4,32 +4,32 @@ A store is written in rows of whole chunks into `NAME.partial`, which becomes `N
 complete. The next writer goes on behind the last whole row.
 """
 
-import dataclasses
 import fcntl
-import json
-import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import zarr
-import zarr.codecs
 from jaxtyping import Float32
 
+from optexp_jax.activations.progress import Progress, RowLayout, WrittenRow
 from optexp_jax.activations.store import (
     ACTIVATION_STORE,
+    ARRAY,
     ActivationFileError,
     ActivationMetadata,
     ActivationStore,
     partial_path,
-    stored_array,
 )
 from optexp_jax.activations.upsample import as_maps
+from optexp_jax.digests import Digests, digest_of
+from optexp_jax.durable import rename_folder, sync_tree
+from optexp_jax.stored_arrays import create_array
+from optexp_jax.stores import complete
 
-ROW_BYTES = 2**25
-"""Of the samples that are held until they are written together."""
-MOST_SAMPLES_PER_ROW = 64
-CHUNK_BYTES = 2**18
+LEVEL = 1
+"""Of compression."""
+PROGRESS = "progress.txt"
+"""In an unfinished store."""
 
 
 class ActivationWriter:
@@ -47,21 +47,32 @@ class ActivationWriter:
         self._path, self._shape = Path(path), shape
         if self._path.exists():
             raise FileExistsError(f"{self._path} exists; remove it or choose another path.")
-        partial = partial_path(self._path)
-        partial.mkdir(parents=True, exist_ok=True)
-        self._progress = partial / "progress.json"
-        self._lock = (partial / "lock").open("w")
+        self._partial = partial_path(self._path)
+        self._partial.mkdir(parents=True, exist_ok=True)
+        self._lock = (self._partial / "lock").open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._array = _open_array(partial, metadata, shape)
+            self._begin(metadata)
         except BlockingIOError as error:
             self._lock.close()
-            raise BlockingIOError(f"Another process is writing {partial}.") from error
+            raise BlockingIOError(f"Another process is writing {self._partial}.") from error
         except BaseException:
             self._lock.close()
             raise
-        self.samples_per_row = self._array.chunks[0]
-        self.n_done = self._read_progress()
+
+    def _begin(self, metadata: ActivationMetadata) -> None:
+        """Find what an earlier writer left, and lay out the array."""
+        layout = RowLayout.of(self._shape)
+        self._progress = _find_progress(self._partial, metadata, layout)
+        # What describes the store is written anew: of what is there, only whole rows are trusted.
+        self._digests: Digests = self._progress.chunks
+        attributes = {"metadata": metadata.to_json()}
+        self._group = ACTIVATION_STORE.create(self._partial, attributes, self._digests)
+        self._array = create_array(
+            self._group, ARRAY, layout.shape, np.float32, layout.chunks, LEVEL
+        )
+        self._layout, self.samples_per_row = layout, layout.chunks[0]
+        self.n_done = min(len(self._progress.rows) * self.samples_per_row, self._shape[0])
 
     def __enter__(self) -> Self:
         return self
@@ -79,66 +90,46 @@ class ActivationWriter:
                 f"{(wanted, *self._shape[1:])}; got {activations.shape}."
             )
         try:
-            self._array[self.n_done : stop] = as_maps(activations)
+            maps = as_maps(activations)
         except ValueError as error:
             raise ValueError(f"Samples {self.n_done} to {stop - 1}: {error}") from error
+        self._array[self.n_done : stop] = maps
+        names = self._layout.names(len(self._progress.rows))
+        content = digest_of(np.ascontiguousarray(maps).data.cast("B"))
+        self._progress.add(WrittenRow(content, {name: self._digests[name] for name in names}))
         self.n_done = stop
-        written = self._progress.with_suffix(".new")
-        written.write_text(json.dumps({"n_done": stop}), encoding="utf-8")
-        os.replace(written, self._progress)
 
     def finish(self) -> ActivationStore:
         """The complete store, under its name."""
         if self.n_done != self._shape[0]:
             raise ValueError(f"Only {self.n_done} of {self._shape[0]} samples were written.")
-        partial = partial_path(self._path)
-        partial.rename(self._path)
-        for name in (self._progress.name, "lock"):
+        self._group.attrs["content"] = self._progress.content
+        complete(self._group)
+        sync_tree(self._partial)
+        rename_folder(self._partial, self._path)
+        for name in (PROGRESS, "lock"):
             (self._path / name).unlink(missing_ok=True)
         self._lock.close()
         return ActivationStore.open(self._path)
 
-    def _read_progress(self) -> int:
-        if not self._progress.exists():  # killed before the first row was whole
-            return 0
-        return int(json.loads(self._progress.read_text(encoding="utf-8"))["n_done"])
 
-
-def _open_array(
-    partial: Path, metadata: ActivationMetadata, shape: tuple[int, int, int, int]
-) -> zarr.Array[Any]:
-    """The array to write to: that of an unfinished store, or a new one."""
-    if not (partial / "zarr.json").exists():
-        attributes = {**ACTIVATION_STORE.attributes, "metadata": metadata.to_json()}
-        group = zarr.create_group(partial, attributes=attributes)
-        return _create_array(group, shape)
+def _find_progress(partial: Path, metadata: ActivationMetadata, layout: RowLayout) -> Progress:
+    """How far an unfinished store is, or the beginning of a new one."""
+    path = partial / PROGRESS
     try:
-        group = zarr.open_group(partial, mode="r+")
-        stored: Any = group.attrs["metadata"]
-        key = stored["key"]
-        array = stored_array(group) if "activations" in group else _create_array(group, shape)
-    except Exception as error:  # zarr raises many kinds for files of another make
+        if not path.exists():
+            others = {entry.name for entry in partial.iterdir()} - {"lock", f"{PROGRESS}.new"}
+            if others:
+                raise ValueError(f"{min(others)} is there, but no {PROGRESS}")
+            return Progress.begin(path, metadata.key, layout)
+        found = Progress.resume(path, metadata.key, layout)
+    except ValueError as error:
         raise ActivationFileError(
             f"{partial} holds something that cannot be continued ({error}). Remove it."
         ) from error
-    if key != dataclasses.asdict(metadata.key) or array.shape != shape:
+    if found is None:
         raise ActivationFileError(
             f"{partial} holds the unfinished activations of another model, layer or dataset. "
             "Remove it or choose another path."
         )
-    return array
-
-
-def _create_array(group: zarr.Group, shape: tuple[int, int, int, int]) -> zarr.Array[Any]:
-    n_samples, n_units, rows, columns = shape
-    sample_bytes = n_units * rows * columns * 4
-    samples = min(MOST_SAMPLES_PER_ROW, n_samples, max(1, ROW_BYTES // sample_bytes))
-    units = min(n_units, max(1, CHUNK_BYTES // (samples * rows * columns * 4)))
-    return group.create_array(
-        "activations",
-        shape=shape,
-        dtype=np.float32,
-        chunks=(samples, units, rows, columns),
-        compressors=[zarr.codecs.ZstdCodec(level=1), zarr.codecs.Crc32cCodec()],
-        config={"write_empty_chunks": True},  # A missing chunk then always means damage.
-    )
+    return found
