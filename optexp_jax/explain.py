@@ -1,5 +1,6 @@
 """The entry point: a table, a neuron and a method give an explanation."""
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
@@ -10,6 +11,7 @@ from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.optimal import Optimal
 from optexp_jax.neuron import NeuronCounts, as_counts
+from optexp_jax.unverified import unverified_steps
 
 TOGETHER = 8
 """Neurons of `explain_many` that are prepared together."""
@@ -28,10 +30,10 @@ def explain(
     _check(table, method)
     counts = _firing(table, neuron)
     if resume is None:
-        return method.run(table, counts)
+        return explain_counts(table, counts, method)
     if not isinstance(method, Optimal):
         raise TypeError(f"Only Optimal searches can be resumed; got {method!r}.")
-    return method.resume(table, counts, resume)
+    return _with_unverified(table, method.resume(table, counts, resume))
 
 
 def explain_many(
@@ -58,7 +60,20 @@ def explain_many(
     while group := [_firing(table, neuron) for neuron in itertools.islice(waiting, TOGETHER)]:
         method.prepare(table, group)
         for counts in group:
-            yield method.run(table, counts)
+            yield explain_counts(table, counts, method)
+
+
+def explain_counts(
+    table: ConceptTable, counts: NeuronCounts, method: AbstractMethod
+) -> Explanation:
+    """Explain a neuron that is known to have active locations."""
+    return _with_unverified(table, method.run(table, counts))
+
+
+def _with_unverified(table: ConceptTable, found: Explanation) -> Explanation:
+    if found.formula is None:
+        return found
+    return dataclasses.replace(found, unverified=unverified_steps(table, found.formula))
 
 
 def _check(table: object, method: object) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from optexp_jax.formula import Formula
 from optexp_jax.scores import Score
+from optexp_jax.unverified import UnverifiedStep
 
 
 class Status(enum.StrEnum):
@@ -32,6 +33,20 @@ class Seconds:
 
 
 @dataclass(frozen=True)
+class Speculative:
+    """Work in vain, by counter: what a search one node at a time would not have done.
+
+    It is part of the counters of `SearchStats`, except for beams, whose counters are those of a
+    search one by one.
+    """
+
+    visited: int = 0
+    expanded: int = 0
+    """Nodes, for a family of bounds that does not tell the work of each node."""
+    estimated: int = 0
+
+
+@dataclass(frozen=True)
 class SearchStats:
     """How much work a search took, in the paper's counters."""
 
@@ -43,8 +58,8 @@ class SearchStats:
     """Formulas whose IoU was estimated."""
     updated: int = 0
     """Queued nodes estimated again because a part of their label became known exactly."""
-    speculative: int = 0
-    """Nodes taken in a batch that a search one node at a time would not have looked at."""
+    speculative: Speculative = field(default_factory=Speculative)
+    """What of that was for nodes that a search one node at a time would not have looked at."""
     compilations: int = 0
     """Programs that JAX had to compile on the way."""
     bounds: str | None = None
@@ -87,6 +102,8 @@ class Explanation:
     """Other formulas of the same length for the same locations, when runners-up were asked for."""
     runners_up: tuple[RunnerUp, ...] = ()
     """The next best formulas, best first, when they were asked for."""
+    unverified: tuple[UnverifiedStep, ...] = ()
+    """Filters that remove nothing of a part of the formula: data cannot show them wrong."""
     limit_hit: bool = False
     """Whether there are more formulas within the wanted share of the best than could be kept."""
     state: object | None = field(default=None, compare=False, repr=False)

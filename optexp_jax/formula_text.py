@@ -78,8 +78,11 @@ def _is_bare(character: str) -> bool:
 
 
 def _escape(character: str) -> str:
-    if character in _SHORT_ESCAPES:
-        return _SHORT_ESCAPES[character]
+    return _SHORT_ESCAPES.get(character) or escape_unprintable(character)
+
+
+def escape_unprintable(character: str) -> str:
+    """The character if it prints, or its escape."""
     if character.isprintable():
         return character
     code = ord(character)

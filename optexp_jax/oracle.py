@@ -4,7 +4,7 @@ It is what every search is compared with, so it shares no code with them: no sig
 no bounds, no canonical order of enumeration, nothing but numpy.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,8 +132,13 @@ def best_formula(
     length: int,
     operators: Sequence[Operator],
 ) -> OracleResult:
-    """The formula of highest IoU, ties settled by length and canonical form, by trying them all."""
+    """The formula of highest IoU, by trying them all.
+
+    Ties are settled by length, then by the number of unverified pairs, then by canonical form.
+    """
     neuron = int(inside.sum())
+    there = inside + outside > 0
+    held = {str(name): mask & there for name, mask in zip(names, masks, strict=True)}
     best: Formula | None = None
     best_length = tried = 0
     best_intersection, best_union = 0, neuron
@@ -151,7 +156,35 @@ def best_formula(
             if ahead < 0 or (ahead == 0 and best_length < n):
                 continue
             challenger = scored.formula(row, names, operators)
-            if ahead > 0 or (best is not None and challenger < best):
-                best, best_length = challenger, n
-                best_intersection, best_union = intersection, union
+            if ahead == 0 and best is not None:
+                pairs, fewest = (count_unverified(each, held) for each in (challenger, best))
+                if (pairs, challenger) >= (fewest, best):
+                    continue
+            best, best_length = challenger, n
+            best_intersection, best_union = intersection, union
     return OracleResult(best, best_intersection, best_union - neuron, tried)
+
+
+def count_unverified(formula: Formula, held: Mapping[str, Bool[np.ndarray, " columns"]]) -> int:
+    """Pairs of a filter and a part of what stands before it of which it removes nothing.
+
+    `held` tells in which columns that have locations each concept holds. A part is the first
+    concept, with those that AND joins before there is another part, or a concept that OR joins;
+    filters count once there are two parts, or if they make a part themselves, as XOR does.
+    """
+    chain = formula.canonical
+    core = [held[chain.concepts[0]]]
+    joined: list[Bool[np.ndarray, " columns"]] = []
+    pairs = 0
+    for operator, name in zip(chain.operators, chain.concepts[1:], strict=True):
+        leaves = np.where(held[name], operator.r, operator.p)
+        narrows = not joined and (operator.p, operator.q, operator.r) == (0, 0, 1)
+        if narrows:
+            core.append(held[name])
+        elif not (operator.p and operator.r):
+            parts = [np.logical_and.reduce(core), *joined]
+            if operator.q or joined:
+                pairs += sum(not (part & ~leaves).any() for part in parts)
+        if operator.q:
+            joined.append(held[name])
+    return pairs

@@ -1,7 +1,7 @@
 """The published search in plain Python, for tests: one node at a time, no arrays, no device.
 
 It has the estimates by their closed forms, refinement by sample, MinIoU, the memory of recent
-nodes and index ordering; not rewriting and not propagation. OR, AND and AND NOT only.
+nodes, index ordering and discards; not rewriting and not propagation. OR, AND and AND NOT only.
 """
 
 import heapq
@@ -9,6 +9,8 @@ import itertools
 import math
 from dataclasses import dataclass, field
 from itertools import combinations
+
+from tie_order import tie_key
 
 import optexp_jax as ox
 from optexp_jax.testing import Case
@@ -192,6 +194,7 @@ class PublishedSearch:
 
     case: Case
     length: int
+    discards: bool = True
     counters: Counters = field(default_factory=Counters)
     trace: list[tuple[int, float]] = field(default_factory=list)
     """Before each turn: how many nodes wait, and the lowest upper bound so far."""
@@ -223,6 +226,8 @@ class PublishedSearch:
             if not self._worth(node):
                 continue
             if not node.refined:
+                if self._useless(node.chain, node.path, self._sampled):
+                    continue
                 upper, lower = self._estimate(node.chain, node.path, self._sampled)
                 better = Waiting(node.chain, node.path, min(node.upper, upper), True)
                 self._add([better], lower)
@@ -259,27 +264,58 @@ class PublishedSearch:
             return False
         if node.path != "OR" and self._apart(chain, concept):
             return False
+        if self.discards and node.path == "OR" and self._adds_nothing(chain, concept):
+            return False
         if not chain.steps:
             return node.path == "NOT" or concept > chain.leaf
         name, last = chain.steps[-1]
         ordered = name == node.path or (name, node.path) == ("NOT", "AND")
         return not ordered or concept > last
 
-    def _nodes(self, chain: Chain) -> list[Waiting]:
+    def _adds_nothing(self, chain: Chain, concept: int) -> bool:
+        """Whether one side of `L OR c` has nothing inside the neuron that the other lacks."""
+        (left,), (right,) = self._label(chain, self._summed), self._summed.atoms[concept]
+        everything = self._summed.totals[0].nc
+        return (right.iu == 0 and (right.ic[0] == 0 or left.ic[0] == everything)) or (
+            left.iu == 0 and (left.ic[1] == 0 or right.ic[0] == everything)
+        )
+
+    def _useless(self, chain: Chain, path: str, by: Computation) -> bool:
+        """Whether a shorter formula is at least as good as any on the path."""
+        if not self.discards or path == "FINAL":
+            return False
+        label = self._label(chain, by)
+        common_inside = sum(part.ic[1] for part in label)
+        inside = common_inside + sum(part.iu for part in label)
+        common_extras = sum(part.ec[1] for part in label)
+        extras = common_extras + sum(part.eu for part in label)
+        return {
+            "OR": inside == 0,
+            "AND": common_inside == 0 or extras == 0,
+            "NOT": inside == 0 or common_extras == 0,
+        }[path]
+
+    def _paths(self, chain: Chain) -> list[str]:
         paths = PATHS if len(chain) < self._depth else ("FINAL",)
+        return [path for path in paths if not self._useless(chain, path, self._summed)]
+
+    def _nodes(self, chain: Chain) -> list[Waiting]:
+        paths = self._paths(chain)
         uppers = [self._estimate(chain, path, self._summed)[0] for path in paths]
         return [Waiting(chain, path, u, False) for path, u in zip(paths, uppers, strict=True)]
 
     def _lower(self, chain: Chain) -> float:
-        paths = PATHS if len(chain) < self._depth else ("FINAL",)
-        return max(self._estimate(chain, path, self._summed)[1] for path in paths)
+        return max(self._estimate(chain, path, self._summed)[1] for path in self._paths(chain))
 
-    def _estimate(self, chain: Chain, path: str, by: Computation) -> tuple[float, float]:
+    def _label(self, chain: Chain, by: Computation) -> list[Label]:
         apart = [
             self._apart(Chain(chain.leaf, chain.steps[:k]), concept)
             for k, (_, concept) in enumerate(chain.steps)
         ]
-        label = by.label(chain, apart)
+        return by.label(chain, apart)
+
+    def _estimate(self, chain: Chain, path: str, by: Computation) -> tuple[float, float]:
+        label = self._label(chain, by)
         return by.estimate(label, path, self._depth - len(chain), ("OR", "AND", "NOT"))
 
     def _apart(self, chain: Chain, concept: int) -> bool:
@@ -319,9 +355,20 @@ class PublishedSearch:
         i = int((held * self.case.inside).sum())
         u = int(self.case.inside.sum() + (held * self.case.outside).sum())
         ahead = i * self._best_score[1] - self._best_score[0] * u
-        if i and (ahead > 0 or (ahead == 0 and self._best is not None and formula < self._best)):
+        if i and (ahead > 0 or (ahead == 0 and self._comes_first(formula))):
             self._best, self._best_score = formula, (i, u)
             self._min_iou = max(self._min_iou, math.nextafter(i / u, 0.0))
+
+    def _comes_first(self, formula: ox.Formula) -> bool:
+        """Whether a formula that is level with the best one is preferred to it."""
+        if self._best is None:
+            return False
+        there = (self.case.inside + self.case.outside).reshape(-1) > 0
+        locations = [
+            dict(zip(self.case.names, column.tolist(), strict=True))
+            for column in self.case.columns.T[there]
+        ]
+        return tie_key(formula, locations) < tie_key(self._best, locations)
 
     def _formula(self, chain: Chain) -> ox.Formula:
         names = self.case.names

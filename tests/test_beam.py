@@ -12,6 +12,7 @@ from strategies import ALL_OPERATORS, BUT, XOR, Case
 
 import optexp_jax as ox
 from optexp_jax import overlaps
+from optexp_jax.explanation import Speculative
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import PADDING, FormulaBatch
 from optexp_jax.guides import members as members_module
@@ -20,7 +21,7 @@ from optexp_jax.guides.base import AbstractEstimator, AbstractGuide, Members
 from optexp_jax.methods import beam as beam_module
 from optexp_jax.problem import Problem
 from optexp_jax.search import beam_children
-from optexp_jax.search.beam_candidates import Candidates, new_candidates
+from optexp_jax.search.beam_candidates import Candidates, degenerate, new_candidates
 from optexp_jax.search.beam_queue import Member, Words
 from optexp_jax.tracing import count_traces
 from support import examples
@@ -110,7 +111,7 @@ def test_every_new_candidate_is_there_once(
         if all(member.candidate.formula != other.candidate.formula for other in members):
             members.append(member)
     apart = rng.random((len(members), len(names))) < 0.3
-    made = new_candidates(members, apart, operators)
+    made = new_candidates(members, degenerate(apart, operators), operators)
     found = [
         members[m].candidate.formula.then(operators[o], names[c])
         for m, o, c in np.argwhere(made).tolist()
@@ -134,7 +135,7 @@ def test_twins_of_members_with_the_same_concepts():
         Member(Words(("a", "b", "c", "d"), operators), (0, 1), (step,), ox.Score(1, 2))
         for step in range(2)
     ]
-    made = new_candidates(members, np.zeros((2, 4), bool), operators)
+    made = new_candidates(members, np.zeros((2, 2, 4), bool), operators)
     new = [False, False, True, True]
     np.testing.assert_array_equal(made[0], [new, new])  # OR OR, OR UNION
     np.testing.assert_array_equal(made[1], [[False] * 4, new])  # UNION OR, UNION UNION
@@ -222,9 +223,9 @@ def test_counters_do_not_depend_on_blocks(guide: AbstractGuide | None, seed: int
         patch.setattr(beam_module, "FIRST_BLOCK", 1)
         patch.setattr(beam_module, "BLOCK", 1)
         single = ox.explain(case.table, case.neuron, method).stats
-    assert single.speculative == 0
+    assert single.speculative == Speculative()
     assert whole.visited == single.visited
-    assert whole.visited + whole.speculative <= whole.estimated
+    assert whole.visited + whole.speculative.visited <= whole.estimated
 
 
 def visits_one_by_one(case: Case, level: Level, estimates: np.ndarray) -> int:

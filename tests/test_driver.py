@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jaxtyping import Bool, Int64
 
 import optexp_jax as ox
+from optexp_jax.explanation import Speculative
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.scores import Score
 from optexp_jax.search import AbstractSpace, Candidate, Incumbent, Limits, Progress, Turn
@@ -159,14 +160,17 @@ def test_best_first_one_at_a_time():
     # 3 is never looked at: 0.2 is below what was found.
     assert space.expanded == [2, 5, 1, 4]
     assert (result.intersection, result.union) == (40, NEURON)
-    assert result.stats.speculative == 0
+    assert result.stats.speculative == Speculative()
 
 
 def test_a_batch_may_take_nodes_in_vain():
     nodes = [Node(1.0, (1, 2)), Node(0.9, found=candidate(80)), Node(0.5)]
     one = search(nodes)
     both = search(nodes, batch_size=2)
-    assert (one.stats.speculative, both.stats.speculative) == (0, 1)
+    assert (one.stats.speculative, both.stats.speculative) == (
+        Speculative(),
+        Speculative(expanded=1),
+    )
     assert one.formula == both.formula
 
 
@@ -288,14 +292,18 @@ def test_the_error_is_public():
 # The incumbent.
 
 
-def test_beats_compares_integers():
+def test_scores_are_compared_in_integers():
     # These ratios are equal in float64.
     low, high = Score(2**52 - 1, 2**52), Score(2**53 - 1, 2**53)
     assert low.iou <= high.iou
     assert low.ratio < high.ratio
     a, z = (ox.Formula.concept(name) for name in "az")
-    assert Candidate(z, high).beats(Candidate(a, low))
-    assert not Candidate(a, low).beats(Candidate(z, high))
+    for order in ((a, low), (z, high)), ((z, high), (a, low)):
+        incumbent = Incumbent()
+        for formula, score in order:
+            incumbent.offer(Candidate(formula, score))
+        assert incumbent.best is not None
+        assert incumbent.best.formula == z
 
 
 @pytest.mark.parametrize(

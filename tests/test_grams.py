@@ -13,6 +13,7 @@ from tight_cases import DIRECTED, N, Setting, any_case, some_setting
 import optexp_jax as ox
 from optexp_jax.concepts.signatures import ranges
 from optexp_jax.problem import Problem
+from optexp_jax.search.clock import Clock
 from optexp_jax.testing import Case
 from optexp_jax.tight import place_scores
 from optexp_jax.tight.expanded import LabelsAt, expand
@@ -262,7 +263,8 @@ def test_scores_of_pairs(few: int, seed: int):
     place = setting.place
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(place_scores, "CELLS", few)
-        scores = PlaceScores.at(place, Forms(True, True, True))
+        scores = PlaceScores.at(place, Forms(True, True, True), Clock())
+    assert scores is not None
     expected = np.full((3, N, N), -np.inf)
     chains = setting.chains(2)
     intersections, unions = plain_scores(setting, chains.masks)

@@ -13,6 +13,7 @@ from search_cases import USUAL, as_chains, split, view_of
 
 import optexp_jax as ox
 from optexp_jax.bounds.chains import estimate_chains
+from optexp_jax.oracle import count_formulas
 from optexp_jax.testing import Case
 
 NAMES = "abcdef"
@@ -287,3 +288,67 @@ def test_top_one_is_enough_for_any_number_of_ands(path: str):
     others = [sums(case, name).ic for name in "bcd"]
     label = sums(case, "a")
     assert iou(case, path) <= Fraction(min(label.ic, max(others)), label.n)
+
+
+# Figures that follow from others.
+
+
+def formulas_up_to_three(n: int) -> int:
+    return n + 3 * n * (n - 1) + 9 * n * (n - 1) * (n - 2)
+
+
+def beam_estimates(n: int) -> range:
+    """What a beam of size 5 estimates that expands 15 formulas (see test_published_counters.py)."""
+    most = 30 * (n - 1) - 90 + 15 * (n - 2)
+    return range(most - 10, most + 1)
+
+
+@pytest.mark.parametrize(
+    ("n_concepts", "n_formulas", "hours"),
+    [(847, 5_451_604_543, 7572), (1198, 15_439_943_800, 21_444)],
+)
+def test_hours_of_breadth_first_search(n_concepts: int, n_formulas: int, hours: int):
+    # Printed: 400 million hours. At 5 ms a formula:
+    assert formulas_up_to_three(n_concepts) == n_formulas == count_formulas(n_concepts, 3, 3)
+    assert round(n_formulas * 5e-3 / 3600) == hours
+    printed = 400e6 * 3600 / 5e-3
+    assert printed == pytest.approx(2.9e14, rel=0.01)
+
+
+@pytest.mark.parametrize(("n_concepts", "seconds"), [(19, 267), (25, 630)])
+def test_seconds_of_breadth_first_search_on_cityscapes(n_concepts: int, seconds: int):
+    assert round(formulas_up_to_three(n_concepts) * 5e-3) == seconds  # printed: about 140
+
+
+def test_cityscapes_has_19_concepts():
+    published = 697.1
+    assert beam_estimates(19)[0] <= published <= beam_estimates(19)[-1]
+    assert published < beam_estimates(25)[0]
+
+
+def test_two_figures_of_ade20k_are_swapped():
+    assert 37_956 in beam_estimates(847)
+    assert 37_979 not in beam_estimates(847)
+
+
+def test_the_first_beam_has_twice_its_size():
+    # 12 concepts in one sample, each better with another: 10 and 5 are expanded, not 5 and 5.
+    masks = np.eye(12, dtype=bool).repeat(3, axis=1)[:, None]
+    found = ox.explain(ox.ConceptTable.from_masks(masks), np.ones((1, 36), bool), ox.Beam(3))
+    assert found.stats.expanded == 10 + 5
+
+
+def test_a_beam_with_room_takes_what_is_worse():
+    # a is the neuron and alone in the first beam; a OR b and a OR c are worse. To stop at the first
+    # estimate below the lowest IoU would leave nothing to expand at length 3.
+    case = data(a=(2, 0), b=(0, 1), c=(0, 1))
+    table = ox.ConceptTable.from_masks(case.masks[:3], list("abc"))
+    found = ox.explain(table, case.inside.astype(bool), ox.Beam(3))
+    assert found.stats.expanded == 1 + 2
+
+
+def test_min_iou_is_the_largest_lower_estimate():
+    # The smallest is 0, of the AND path from any label; the largest is that of the label itself.
+    case = data(a=(3, 1), ab=(1, 0), b=(0, 1))
+    lower = ours(case, "a", aggregated=True).lower
+    assert min(lower) == 0 < max(lower) <= iou(case, "a")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import BUT, XOR, Case, WeightedCase, cases, farey_case, weighted_cases
+from tie_order import tie_key
 
 from optexp_jax import oracle
 from optexp_jax.formula import Formula
@@ -68,14 +69,8 @@ def plain_optimum(
             best, top = [], ratio
         if ratio == top > 0:
             best.append(Formula(concepts, steps))
-    # Level formulas: the shortest, then the smallest canonical form by names, then by operators.
-    return min(best, key=tie_key, default=None), top
-
-
-def tie_key(formula: Formula) -> tuple[int, tuple[str, ...], list[int]]:
-    canonical = formula.canonical
-    rank = [OR, AND, AND_NOT, BUT, XOR]
-    return len(formula), canonical.concepts, [rank.index(o) for o in canonical.operators]
+    locations = [here for here, active, inactive in columns if active + inactive]
+    return min(best, key=lambda formula: tie_key(formula, locations), default=None), top
 
 
 def check(found: OracleResult, expected: Formula | None, top: Fraction, neuron: int) -> None:

@@ -104,6 +104,12 @@ def test_outer_steps_directed(name: str, left: int):
         check_outer(setting, np.arange(N), left)
 
 
+@pytest.mark.parametrize("name", DIRECTED)
+@pytest.mark.parametrize("operators", SUBSETS, ids=str)
+def test_outer_steps_of_few_operators(operators: tuple[Operator, ...], name: str):
+    check_outer(Setting(DIRECTED[name], operators, (), 0.5), np.arange(N), 3)
+
+
 def test_a_source_outside_the_filter_keeps_its_share():
     # Naive class bounds for `(a AND NOT d) OR b` are 17.5 at most, but its W is 20.
     setting = Setting(DIRECTED["outside the filter"], ox.DEFAULT_OPERATORS, (), 0.5)

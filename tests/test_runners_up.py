@@ -1,68 +1,21 @@
 """Runners-up and equivalents of the tight search, and searches that stop and go on."""
 
 import pickle
-from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from level_sets import every_set, first_equivalents, sets_within, told
 from search_cases import Bucket, seeds
 
 import optexp_jax as ox
-from optexp_jax.oracle import enumerate_formulas
+from optexp_jax.scores import Score
+from optexp_jax.search.incumbent import Candidate, Incumbent, Keep
 from optexp_jax.testing import Case
 from support import examples, thorough
 
 BUCKETS = (Bucket(4, 3, 3), *([Bucket(6, 3, 3)] if thorough() else []))
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A set of locations: its shortest formulas, the smallest first."""
-
-    ratio: Fraction
-    formulas: tuple[ox.Formula, ...]
-
-
-def every_set(case: Case, bucket: Bucket) -> list[Kept]:
-    """All sets of locations that overlap the neuron, best first, by plain enumeration."""
-    inside, outside = case.inside.reshape(-1), case.outside.reshape(-1)
-    size = int(inside.sum())
-    found: dict[bytes, tuple[Fraction, set[ox.Formula]]] = {}
-    # Columns without locations do not tell sets apart.
-    there = inside + outside > 0
-    for scored in enumerate_formulas(
-        case.columns, inside, outside, bucket.length, bucket.operators
-    ):
-        for row in range(len(scored.intersections)):
-            if scored.intersections[row]:
-                formula = scored.formula(row, case.names, bucket.operators)
-                ratio = Fraction(int(scored.intersections[row]), size + int(scored.extras[row]))
-                key = scored.masks[row][there].tobytes()
-                found.setdefault(key, (ratio, set()))[1].add(formula)
-    kept: list[Kept] = []
-    for ratio, formulas in found.values():
-        shortest = min(map(len, formulas))
-        kept.append(Kept(ratio, tuple(sorted(f for f in formulas if len(f) == shortest))))
-    return sorted(kept, key=lambda each: (-each.ratio, each.formulas[0]))
-
-
-def told(found: ox.Explanation) -> list[Kept]:
-    """What an explanation lists, in the same form."""
-    if found.formula is None:
-        return []
-    best = Kept(found.score.ratio, (found.formula, *found.equivalents))
-    others = (
-        Kept(Fraction(r.intersection, r.union), (r.formula, *r.equivalents))
-        for r in found.runners_up
-    )
-    return [best, *others]
-
-
-def first_equivalents(sets: list[Kept]) -> list[Kept]:
-    return [Kept(each.ratio, each.formulas[:21]) for each in sets]
 
 
 @examples(12)
@@ -81,10 +34,95 @@ def test_all_sets_within_a_share(seed: int, bucket: Bucket, within: float):
     case = bucket.case(seed)
     method = ox.Optimal(bucket.length, operators=bucket.operators, within=within)
     found = ox.explain(case.table, case.neuron, method)
-    sets = every_set(case, bucket)
-    wanted = [each for each in sets if float(each.ratio) >= float(sets[0].ratio) * (1 - within)]
+    wanted = sets_within(within, every_set(case, bucket))
     assert told(found) == first_equivalents(wanted)
     assert not found.limit_hit
+
+
+BOUNDS = (ox.TightBounds(), ox.PaperBounds())
+
+
+@examples(12)
+@given(
+    seed=seeds,
+    bounds=st.sampled_from(BOUNDS),
+    within=st.sampled_from([0.0, 0.1, 0.5]),
+    limit=st.integers(1, 6),
+)
+def test_a_limit_of_sets_within_a_share(seed: int, bounds: ox.Bounds, within: float, limit: int):
+    bucket = BUCKETS[0]
+    case = bucket.case(seed)
+    method = ox.Optimal(bucket.length, bounds=bounds, within=within, limit=limit)
+    found = ox.explain(case.table, case.neuron, method)
+    wanted = sets_within(within, every_set(case, bucket))
+    assert told(found) == first_equivalents(wanted[:limit])
+    assert found.limit_hit == (len(wanted) > limit)
+
+
+@examples(12)
+@given(seed=seeds, top_k=st.integers(2, 12))
+def test_the_k_best_sets_by_published_bounds(seed: int, top_k: int):
+    bucket = BUCKETS[0]
+    case = bucket.case(seed)
+    method = ox.Optimal(bucket.length, bounds=ox.PaperBounds(), batch_size=1, top_k=top_k)
+    found = ox.explain(case.table, case.neuron, method)
+    assert told(found) == first_equivalents(every_set(case, bucket)[:top_k])
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+def test_nothing_outside_the_share_is_listed(bounds: ox.Bounds):
+    table = ox.ConceptTable.from_signatures([[0], [1], [2], [3]], [10] * 4, list("abcd"))
+    neuron = ox.NeuronCounts.from_signatures(table, [5, 6, 7, 10])
+    found = ox.explain(table, neuron, ox.Optimal(3, bounds=bounds, within=0.0, limit=2))
+    assert (found.intersection, found.union) == (23, 35)
+    assert found.runners_up == ()
+    assert not found.limit_hit
+
+
+def test_a_share_is_meant_as_it_is_written():
+    # b is three tenths below a. As a binary number 0.3 is less than that, and 1 - 0.3 as well.
+    table = ox.ConceptTable.from_signatures([[0], [1]], [10, 7], ["a", "b"])
+    neuron = ox.NeuronCounts.from_signatures(table, [10, 7])
+    shares = ox.explain(table, neuron, ox.Optimal(1, within=0.3))
+    assert [str(r.formula) for r in shares.runners_up] == ["b"]
+    below = ox.explain(table, neuron, ox.Optimal(1, within=0.2999999))
+    assert below.runners_up == ()
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+@pytest.mark.parametrize("asked", [{"top_k": 6}, {"within": 0.9}], ids=str)
+def test_signatures_without_locations_do_not_tell_sets_apart(bounds: ox.Bounds, asked: dict):
+    # a and b differ only where there is nothing.
+    table = ox.ConceptTable.from_signatures([[0, 1], [0], [2]], [10, 0, 5], list("abc"))
+    neuron = ox.NeuronCounts.from_signatures(table, [8, 0, 1])
+    found = ox.explain(table, neuron, ox.Optimal(2, bounds=bounds, **asked))
+    masks = {(r.intersection, r.union) for r in found.runners_up}
+    assert str(found.formula) == "a"
+    assert [str(f) for f in found.equivalents] == ["b"]
+    # What is left are {a, c} and {c}.
+    assert masks == {(9, 15), (1, 13)}
+    assert len(found.runners_up) == 2
+
+
+def test_a_set_that_a_tie_pushed_out_keeps_its_formulas():
+    """Sets A and B are level; A has two formulas, one before B's only one, one after it."""
+    offered = [
+        ("A", "b OR z"),  # known first, then pushed out by B, whose formula is smaller
+        ("B", "a OR z"),
+        ("A", "a OR b"),  # brings A back
+    ]
+    identity = {ox.Formula.parse(text): name.encode() for name, text in offered}
+    incumbent = Incumbent(Keep(top_k=2), identity.__getitem__)
+    best = ox.Formula.concept("m")
+    identity[best] = b"M"
+    incumbent.offer(Candidate(best, Score(2, 3)))
+    for _, text in offered:
+        incumbent.offer(Candidate(ox.Formula.parse(text), Score(1, 3)))
+    second = incumbent.leaders[1]
+    assert second.identity == b"A"
+    assert second.candidate.formula == ox.Formula.parse("a OR b")
+    assert second.equivalents == (ox.Formula.parse("b OR z"),)
+    assert len(incumbent.leaders) == 2
 
 
 def hard_case() -> Case:

@@ -110,6 +110,29 @@ DIRECTED = {
             if a < b
         },
     ),
+    # All extras are shared, so that each of three sources pays for a third of them.
+    "a third each": by_sets(
+        N, {"ad": (10, 0), "bd": (10, 0), "cd": (10, 0), "abc": (0, 15), "d": (0, 16)}
+    ),
+    # In `(d OR e) AND a` d and e share the extras that are left.
+    "half each": by_sets(
+        N, {"ad": (10, 0), "ae": (20, 0), "ade": (0, 20), "a": (0, 8), "de": (0, 9), "e": (0, 30)}
+    ),
+    # Each of three filters removes extras of its own: all three are needed.
+    "three filters": by_sets(
+        N, {"a": (10, 0), "ab": (0, 10), "ac": (0, 10), "ad": (0, 10), "e": (8, 0)}
+    ),
+    # In `(b OR c) AND d` b and c share extras, which count once.
+    "counted once": by_sets(
+        N,
+        {"cd": (13, 0), "abd": (10, 0), "ad": (0, 22), "abc": (0, 19), "abcd": (0, 11)},
+    ),
+    # In `((b AND NOT d) OR a) AND NOT c` c removes extras that a brought, none of b's.
+    "removed of the third": by_sets(N, {"b": (0, 33), "acd": (0, 14), "abd": (4, 0), "bd": (4, 0)}),
+    # In `((b OR d) AND NOT a) OR c` c brings back what a took away.
+    "brought back": by_sets(
+        N, {"b": (4, 0), "a": (0, 20), "abc": (6, 0), "d": (0, 40), "ab": (0, 25)}
+    ),
     "one location": by_sets(N, {"abc": (1, 0)}),
     "never paid twice": by_sets(
         N, {"abcdef": (0, 60), "a": (10, 0), "b": (10, 0), "c": (10, 0), "d": (10, 0)}
@@ -130,6 +153,16 @@ def any_case(rng: np.random.Generator, n_concepts: int = N) -> Case:
     else:
         inside, outside = rng.integers(0, 2 ** rng.integers(2, HUGE_BITS, (2, columns)))
     inside[0] += not inside.any()
+    return flat(masks, inside, outside)
+
+
+def tiny_unit(rng: np.random.Generator, n_concepts: int = N) -> Case:
+    """A unit of a few locations, in concepts of as few and of up to 2**44, that overlap."""
+    columns = int(rng.integers(6, 25))
+    masks = rng.random((n_concepts, columns)) < rng.choice([0.2, 0.5])
+    inside = np.zeros(columns, np.int64)
+    np.add.at(inside, rng.integers(columns, size=rng.integers(1, 11)), 1)
+    outside = rng.integers(0, 2 ** rng.choice([1, 3, 30, 40, 44], columns))
     return flat(masks, inside, outside)
 
 
@@ -202,11 +235,6 @@ class Setting:
         return place
 
     @cached_property
-    def slack(self) -> float:
-        """What the search adds to every bound."""
-        return 2.0**-41 * self.case.table.n_locations
-
-    @cached_property
     def undecided(self) -> np.ndarray:
         """Columns that the outer steps leave undecided."""
         left = np.ones(self.case.columns.shape[1], bool)
@@ -273,9 +301,23 @@ def enumerate_chains(setting: Setting, length: int) -> Iterator[tuple[int, Chain
         )
 
 
+def tiny_setting(rng: np.random.Generator, operators: tuple[Operator, ...]) -> Setting:
+    """A unit of a few locations, bounded at the IoU of a formula, or at any."""
+    case, v = tiny_unit(rng), some_v(rng)
+    if rng.random() < 0.7:
+        a, b = case.columns[rng.permutation(N)[:2]]
+        held = (a | b, a & b, a & ~b)[rng.integers(3)]
+        inside, extras = (int(part.reshape(-1)[held].sum()) for part in (case.inside, case.outside))
+        v = inside / (case.neuron.size + extras)
+    return Setting(case, operators, some_steps(rng, operators), v)
+
+
 def some_setting(rng: np.random.Generator, operators: tuple[Operator, ...]) -> Setting:
-    """A random case or a directed one, with thresholds and outer steps."""
-    if rng.random() < 0.3:
+    """A random case, a directed one or a tiny unit, with thresholds and outer steps."""
+    kind = rng.random()
+    if kind > 0.8:
+        return tiny_setting(rng, operators)
+    if kind < 0.3:
         name = rng.choice(list(DIRECTED))
         case = DIRECTED[str(name)]
         if rng.random() < 0.5:  # the same with its concepts in another order
@@ -286,15 +328,14 @@ def some_setting(rng: np.random.Generator, operators: tuple[Operator, ...]) -> S
 
 
 def assert_bounded(chains: Chains, bounds: np.ndarray, setting: Setting, what: str) -> None:
-    """Every chain's W is at most its bound and the slack of the search, in exact numbers."""
+    """Every chain's W is at most its bound, in exact numbers."""
     assert not np.isnan(bounds).any()
-    # Rounding to float64 is far below half the slack, so only these few need exact numbers.
-    suspects = np.flatnonzero(chains.w(setting.v) > bounds + setting.slack / 2)
+    # Only where the two are as close as float64 tells them apart, exact numbers are needed.
+    close = 2.0**-50 * (chains.i + setting.v * chains.e)
+    suspects = np.flatnonzero(chains.w(setting.v) > bounds - close)
     for row in suspects.tolist():
         exact = chains.exact_w(row, setting.v)
-        held = np.isfinite(bounds[row]) and exact <= Fraction(float(bounds[row])) + Fraction(
-            setting.slack
-        )
+        held = np.isfinite(bounds[row]) and exact <= Fraction(float(bounds[row]))
         assert held, (
             f"{what}: {chains.text(row)} has W = {float(exact)!r}, above {bounds[row]!r}, inside "
             f"{setting.steps} at v = {setting.v!r} in\n{setting.case}"

@@ -94,10 +94,14 @@ def pairs_once(chains: Chains) -> np.ndarray:
 
 
 def most_w(setting: Setting, length: int) -> float:
-    """The highest W of a formula of at most so many concepts: the tightest `best` there can be."""
+    """The highest W of a formula of at most so many concepts: the tightest `best` there can be.
+
+    Rounded up, as bounds are that build on others; less than the search does.
+    """
+    parts = [setting.chains(k) for k in range(1, length + 1)]
+    v, share = setting.v, 2.0**-45
     return max(
-        float(part.w(setting.v).max(initial=0.0))
-        for part in (setting.chains(k) for k in range(1, length + 1))
+        float((part.w(v) + share * (part.i + v * part.e)).max(initial=0.0)) for part in parts
     )
 
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, PyTree
 
+from optexp_jax.bounds.discards import useless_paths
 from optexp_jax.bounds.label import LabelBounds, OperatorBits, distribute, join
 from optexp_jax.bounds.path import Estimates, estimate_paths
 from optexp_jax.bounds.vectors import ImprovementVectors
@@ -35,6 +36,8 @@ class View(eqx.Module):
     """What the Top/Bott vectors have prepared."""
     vectors: ImprovementVectors
     operators: tuple[Operator, ...] = eqx.field(static=True)
+    discards: bool = eqx.field(static=True, default=False)
+    """Leave out steps that cannot pay (see `bounds.discards`); all operators are monotone then."""
 
 
 def make_view(
@@ -156,14 +159,25 @@ def estimate_chains(view: View, chains: Chains, pairs: KnownPairs | None = None)
     """Upper and lower estimates of every path from each label, and of the label itself."""
     longest = chains.concepts.shape[1]
     further = longest - chains.lengths
-    return estimate_paths(
-        label_bounds(view, chains, pairs),
+    label = label_bounds(view, chains, pairs)
+    estimates = estimate_paths(
+        label,
         view.vectors.of_labels(view.prepared, chains.concepts, further),
         further,
         view.neuron,
         view.operators,
         longest - 1,
     )
+    return without_useless_paths(view, label, estimates)
+
+
+def without_useless_paths(view: View, label: LabelBounds, estimates: Estimates) -> Estimates:
+    """Estimates of all paths, with those that cannot pay marked as impossible."""
+    if not view.discards:
+        return estimates
+    useless = useless_paths(label, view.operators)
+    final = jnp.zeros((len(useless), 1), bool)
+    return estimates.without(jnp.concatenate([useless, final], axis=1))
 
 
 def _distribute(

@@ -6,9 +6,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float64, Int, Int32
+from jaxtyping import Array, Bool, Float64, Int, Int32, Int64
 
-from optexp_jax.bounds.chains import View, disjoint_from, label_bounds, row_bits
+from optexp_jax.bounds.chains import (
+    View,
+    disjoint_from,
+    label_bounds,
+    row_bits,
+    without_useless_paths,
+)
+from optexp_jax.bounds.discards import useless_steps
 from optexp_jax.bounds.label import LabelBounds, OperatorBits, join
 from optexp_jax.bounds.path import IMPOSSIBLE, Estimates, estimate_final, estimate_paths
 from optexp_jax.bounds.requests import Requests
@@ -18,9 +25,9 @@ from optexp_jax.tracing import note_trace
 
 
 class Children(eqx.Module):
-    """For each node and concept: whether the child is made, and the bounds of its paths."""
+    """For each node and concept the bounds of the child's paths, and how many children count."""
 
-    made: Bool[Array, "nodes concepts"]
+    counted: Int64[Array, " nodes"]
     upper: Float64[Array, "nodes concepts kinds"]
     lower: Float64[Array, " nodes"]
     """The highest lower estimate of any child's path."""
@@ -40,7 +47,7 @@ def order_table(
     return np.array([*after_step, [b.symmetric for b in operators]])
 
 
-@partial(jax.jit, static_argnames=("chunk", "index_order", "final"))
+@partial(jax.jit, static_argnames=("chunk", "index_order", "final", "published_counters"))
 def expand_nodes(
     view: View,
     packed: Int32[Array, "nodes columns"],
@@ -49,10 +56,13 @@ def expand_nodes(
     chunk: int,
     index_order: bool,
     final: bool,
+    published_counters: bool,
 ) -> Children:
     """Append every concept to each label with its next operator, and estimate what results.
 
-    Children are `final` if all have full length; their only kind then is the final one.
+    Children are `final` if all have full length; their only kind then is the final one. Those that
+    are made count; with `published_counters`, those that cannot pay and those that are nothing new
+    do, too.
     """
     note_trace("expand_nodes")
     requests = Requests.unpack(packed)
@@ -66,7 +76,7 @@ def expand_nodes(
             return jax.tree.map(lambda part: part[:, None], estimates)
         chains = jnp.broadcast_to(parent.chain, (len(concepts), longest))
         further = jnp.full(len(concepts), longest - 1 - parent.length)
-        return estimate_paths(
+        estimates = estimate_paths(
             grown,
             view.vectors.of_labels(
                 view.prepared, chains.at[:, parent.length].set(concepts), further
@@ -76,10 +86,10 @@ def expand_nodes(
             view.operators,
             longest - 2,
         )
+        return without_useless_paths(view, grown, estimates)
 
     def expand(rows: Requests) -> Children:
         apart = disjoint_from(view, rows.chains)
-        made = _allowed(view, rows, apart, index_order)
         parents = _Parent(
             label_bounds(view, rows.chains),
             row_bits(view.operators, rows.kind),
@@ -87,10 +97,14 @@ def expand_nodes(
             rows.chains.concepts,
             rows.chains.lengths,
         )
+        written = _written(view, rows, index_order)
+        made = written & ~_degenerate(view, rows, apart)
+        if view.discards:
+            made &= ~jax.vmap(lambda parent: _useless(parent, view))(parents)
         estimates = jax.vmap(estimate)(parents)
         possible = made[:, :, None] & (estimates.upper != IMPOSSIBLE)
         return Children(
-            made,
+            (written if published_counters else made).sum(1, dtype=jnp.int64),
             jnp.where(possible, estimates.upper, IMPOSSIBLE),
             jnp.where(possible, estimates.lower, 0.0).max((1, 2)),
         )
@@ -112,28 +126,43 @@ class _Parent(eqx.Module):
 def _append_each(parent: _Parent, view: View) -> LabelBounds:
     """Bounds of one parent with each concept appended; nothing of `parent` has a row axis."""
 
-    def repeat(part: Array) -> Array:
-        return jnp.broadcast_to(part, (len(view.disjoint), *part.shape))
-
-    left, bits = jax.tree.map(repeat, (parent.bounds, parent.operator))
+    left, bits = _repeat(parent, view)
     return join(left, view.concepts, bits, parent.apart, view.neuron)
 
 
-def _allowed(
-    view: View, parents: Requests, apart: Bool[Array, "nodes concepts"], index_order: bool
+def _useless(parent: _Parent, view: View) -> Bool[Array, " concepts"]:
+    """Which concepts cannot pay with one parent and its operator."""
+    left, bits = _repeat(parent, view)
+    return useless_steps(left, view.concepts, bits, view.neuron)
+
+
+def _repeat(parent: _Parent, view: View) -> tuple[LabelBounds, OperatorBits]:
+    """A parent's bounds and operator, once for each concept."""
+
+    def repeat(part: Array) -> Array:
+        return jnp.broadcast_to(part, (len(view.disjoint), *part.shape))
+
+    return jax.tree.map(repeat, (parent.bounds, parent.operator))
+
+
+def _degenerate(
+    view: View, parents: Requests, apart: Bool[Array, "nodes concepts"]
 ) -> Bool[Array, "nodes concepts"]:
+    """Children that are nothing new: with disjoint sides `P AND c` is empty, `P AND NOT c` is P."""
+    bits = jnp.asarray(operator_bits(view.operators))
+    adds = (bits[:, 0] & bits[:, 1])[parents.kind]
+    return apart & ~adds[:, None]
+
+
+def _written(view: View, parents: Requests, index_order: bool) -> Bool[Array, "nodes concepts"]:
+    """Children that are chains of distinct concepts, and in one of the orders that are made."""
     chains, next_operator = parents.chains, parents.kind
     every = jnp.arange(len(view.disjoint), dtype=jnp.int32)
     unused = (chains.concepts[:, :, None] != every[None, None, :]).all(1)
-    # With disjoint sides `P AND c` is empty and `P AND NOT c` is P: nothing that is not shorter
-    # already.
-    bits = jnp.asarray(operator_bits(view.operators))
-    adds = (bits[:, 0] & bits[:, 1])[next_operator]
-    made = unused & (adds[:, None] | ~apart)
-    if index_order:
-        last = chains.lengths - 1
-        rows = jnp.arange(len(last))
-        before = jnp.where(last > 0, chains.operators[rows, last], len(view.operators))
-        ordered = jnp.asarray(order_table(view.operators))[before, next_operator]
-        made &= ~ordered[:, None] | (every[None, :] > chains.concepts[rows, last][:, None])
-    return made
+    if not index_order:
+        return unused
+    last = chains.lengths - 1
+    rows = jnp.arange(len(last))
+    before = jnp.where(last > 0, chains.operators[rows, last], len(view.operators))
+    ordered = jnp.asarray(order_table(view.operators))[before, next_operator]
+    return unused & (~ordered[:, None] | (every[None, :] > chains.concepts[rows, last][:, None]))

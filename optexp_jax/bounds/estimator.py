@@ -4,7 +4,7 @@ import dataclasses
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float64, Int32
+from jaxtyping import Bool, Float64, Int32, Int64
 
 from optexp_jax.bounds.chains import UNKNOWN, View, make_view
 from optexp_jax.bounds.children import expand_nodes
@@ -34,9 +34,9 @@ class HostEstimates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HostChildren:
-    """Which children nodes have, and their bounds, brought to the host."""
+    """How many children nodes have, and their bounds, brought to the host."""
 
-    made: Bool[np.ndarray, "nodes concepts"]
+    counted: Int64[np.ndarray, " nodes"]
     upper: Float64[np.ndarray, "nodes concepts kinds"]
     lower: float
     """The highest lower estimate."""
@@ -117,6 +117,12 @@ class Estimator:
             possible[rows] |= (slots[side, rows] != UNKNOWN) | disjoint
         return Rewritable(possible, slots)
 
+    def discard(self, wanted: bool) -> None:
+        """Leave out steps that cannot pay, or no longer do so."""
+        for stage, view in self._views.items():
+            if view.discards != wanted:
+                self._views[stage] = dataclasses.replace(view, discards=wanted)
+
     def estimate(
         self, nodes: PaperNodes, known: KnownPrefixes, rewritten: Rewritable
     ) -> HostEstimates:
@@ -162,6 +168,7 @@ class Estimator:
         *,
         index_order: bool,
         final: bool,
+        published_counters: bool,
     ) -> HostChildren:
         """Children of nodes, at most as many as a batch has; `final` if they have full length."""
         chunk = self._expand_chunk[stage]
@@ -175,9 +182,10 @@ class Estimator:
                 chunk=chunk,
                 index_order=index_order,
                 final=final,
+                published_counters=published_counters,
             )
-            made, upper, lower = (np.asarray(part)[:n] for part in jax.tree.leaves(children))
-        return HostChildren(made, upper, float(lower.max()))
+            counted, upper, lower = (np.asarray(part)[:n] for part in jax.tree.leaves(children))
+        return HostChildren(counted, upper, float(lower.max()))
 
     def _pack_parents(
         self, nodes: PaperNodes, known: KnownPrefixes

@@ -47,9 +47,30 @@ class PaperBounds(Bounds):
     """Let lower estimates raise the threshold, not only exact scores."""
     index_order: bool = eqx.field(default=True, kw_only=True)
     """Make only one of the orders in which a run of the same operator can be written."""
+    discards: bool = eqx.field(default=True, kw_only=True)
+    """Leave out steps after which a shorter formula is at least as good, such as OR with a concept
+    that misses the neuron.
+
+    It is at work where the best formula alone is wanted and every operator is monotone in its left
+    side.
+    """
+    published_counters: bool = eqx.field(default=False, kw_only=True)
+    """Count as the paper does, for its tables: as estimated also children that are nothing new or
+    cannot pay, and as visited only final nodes that came up, not their prefixes."""
 
     def open(self, problem: Problem, batch_size: int | None = None) -> "PaperSpace":
         return PaperSpace(problem, self, BATCH_SIZE if batch_size is None else batch_size)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MadeChildren:
+    """What comes of expanding nodes."""
+
+    queued: Queued[PaperNodes]
+    lower: float
+    """The highest lower estimate."""
+    counted: Int64[np.ndarray, " nodes"]
+    """How many children of each node count as estimated."""
 
 
 class PaperSpace(AbstractSpace[PaperNodes]):
@@ -65,8 +86,19 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         self._operators = problem.operators
         self._final = len(problem.operators)
         self._priority = _path_priority(problem)
+        self._may_discard = settings.discards and all(op.monotone for op in problem.operators)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin without memory of recent nodes and of labels known exactly."""
         self._recent = RecentNodes(self._formula)
-        self._device = Estimator(problem, settings.vectors, batch_size, self.clock)
+        self._device = Estimator(self._problem, self._settings.vectors, self.batch_size, self.clock)
+
+    def recover(self) -> bool:
+        # A node is noted as seen before it is evaluated, and a label as known before its quantities
+        # are on the device. Without either, nodes are only bounded less tightly or met twice.
+        self._forget()
+        return True
 
     def shortest(self, nodes: PaperNodes) -> Int64[np.ndarray, " nodes"]:
         return nodes.lengths + (nodes.kind != self._final)
@@ -80,6 +112,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
 
     def root(self, incumbent: Incumbent) -> Turn[PaperNodes]:
         """Estimates of all paths from every concept; the best concept is the first incumbent."""
+        self._device.discard(self._may_discard and incumbent.keep.only_best)
         n_concepts, depth = self._problem.table.n_concepts, self._problem.depth
         atoms = PaperNodes(
             np.full((n_concepts, depth), PADDING, np.int32),
@@ -101,24 +134,34 @@ class PaperSpace(AbstractSpace[PaperNodes]):
 
     def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Turn[PaperNodes]:
         """Refine, re-estimate, rewrite, evaluate or expand each node, whichever is its turn."""
-        queued, ready, lower = self._tighten(batch)
-        if len(ready) and self._settings.recent_memory:
-            ready = take(ready, self._recent.fresh(ready))
-        final = ready.nodes.kind == self._final
-        candidates = self._evaluate(take(ready, final), incumbent) if final.any() else []
-        full = ready.nodes.lengths == self._problem.depth - 1
+        self._device.discard(self._may_discard and incumbent.keep.only_best)
+        work = np.zeros((3, len(batch)), np.int64)
+        visited, expanded, estimated = work
+        queued, rows, lower = self._tighten(batch)
+        if len(rows) and self._settings.recent_memory:
+            rows = rows[self._recent.fresh(take(batch, rows))]
+        nodes = take(batch.nodes, rows)
+        final = nodes.kind == self._final
+        candidates: list[Candidate] = []
+        if final.any():
+            candidates, visited[rows[final]] = self._evaluate(take(batch, rows[final]), incumbent)
+        full = nodes.lengths == self._problem.depth - 1
         for chosen, children_final in ((~final & ~full, False), (~final & full, True)):
             if chosen.any():
-                nodes = take(ready.nodes, chosen)
-                children, low = self._make_children(nodes, incumbent, children_final)
-                queued.append(children)
-                lower = max(lower, low)
-        return Turn(concatenate(queued) if queued else None, candidates, lower)
+                made = self._make_children(take(nodes, chosen), incumbent, children_final)
+                queued.append(made.queued)
+                lower = max(lower, made.lower)
+                expanded[rows[chosen]] = 1
+                estimated[rows[chosen]] = made.counted
+        self.counters.visited += int(visited.sum())
+        self.counters.expanded += int(expanded.sum())
+        self.counters.estimated += int(estimated.sum())
+        return Turn(concatenate(queued) if queued else None, candidates, lower, work)
 
     def _tighten(
         self, batch: Queued[PaperNodes]
-    ) -> tuple[list[Queued[PaperNodes]], Queued[PaperNodes], float]:
-        """Nodes to queue again with better bounds, nodes whose turn it is, and a lower bound.
+    ) -> tuple[list[Queued[PaperNodes]], Int64[np.ndarray, " ready"], float]:
+        """Nodes to queue again with better bounds, rows whose turn it is, and a lower bound.
 
         A node is estimated per sample when it comes up first, and again when more of its label is
         known exactly. It goes back also if a better bound comes of an equivalent form.
@@ -133,7 +176,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         rewritten.possible[:] &= ~refined & (nodes.stage != REWRITTEN) & self._settings.rewriting
         wanted = np.flatnonzero(refined | rewritten.possible)
         if not len(wanted):
-            return [], batch, 0.0
+            return [], np.arange(len(batch)), 0.0
         estimates = self._device.estimate(
             take(nodes, wanted),
             KnownPrefixes(known.length[wanted], known.slot[wanted]),
@@ -147,18 +190,23 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         better = dataclasses.replace(nodes, stage=stage, known_length=length)
         return (
             [self._queue(take(better, again), upper[again])],
-            take(batch, ~again),
+            np.flatnonzero(~again),
             self._usable(float(estimates.lower.max())),
         )
 
-    def _evaluate(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> list[Candidate]:
-        """Exact scores of final nodes, and exact quantities of their chains and prefixes."""
+    def _evaluate(
+        self, batch: Queued[PaperNodes], incumbent: Incumbent
+    ) -> tuple[list[Candidate], Int64[np.ndarray, " nodes"]]:
+        """Exact scores of final nodes, and exact quantities of their chains and prefixes.
+
+        Returns candidates, and how many formulas were scored for each node.
+        """
         with self.clock.phase("exact"):
             nodes = batch.nodes
             table = self._problem.table
             padded = pad_batch(self._labels(nodes), round_up_by_fours(len(nodes), 8))
             scores = iou_many(table, self._problem.neuron, padded).first(len(nodes))
-            self.counters.visited += len(nodes)
+            visited = np.ones(len(nodes), np.int64)
             above = np.flatnonzero(scores.iou > batch.upper)
             if len(above):
                 row = int(above[0])
@@ -168,19 +216,22 @@ class PaperSpace(AbstractSpace[PaperNodes]):
                     "cause with optexp_jax.testing.check_admissible."
                 )
             if self._settings.propagation:
-                self._propagate(nodes)
+                prefixes = self._propagate(nodes)
+                visited += 0 if self._settings.published_counters else prefixes
             # Only those that may be kept are given names.
             if incumbent.keep.only_best:
                 best = highest_rows(scores.intersections, scores.neuron_size + scores.extras)
             else:
                 best = np.flatnonzero(scores.iou >= incumbent.threshold).tolist()
-            return [Candidate(self._formula(nodes, row), scores[row]) for row in best]
+            return [Candidate(self._formula(nodes, row), scores[row]) for row in best], visited
 
-    def _propagate(self, nodes: PaperNodes) -> None:
+    def _propagate(self, nodes: PaperNodes) -> Int64[np.ndarray, " nodes"]:
         """Learn the exact quantities of the chains and prefixes of two or more concepts.
 
-        Chains of full length are left out: no other node grows from them.
+        Chains of full length are left out: no other node grows from them. Returns how many prefixes
+        each node made known.
         """
+        n_prefixes = np.zeros(len(nodes), np.int64)
         rows: list[int] = []
         prefixes: list[int] = []
         keys: dict[bytes, None] = {}
@@ -193,19 +244,20 @@ class PaperSpace(AbstractSpace[PaperNodes]):
                     keys[key] = None
                     rows.append(row)
                     prefixes.append(prefix)
-                    self.counters.visited += int(prefix < lengths[row])
+                    n_prefixes[row] += int(prefix < lengths[row])
         if not keys:
-            return
+            return n_prefixes
         labels = take(nodes, np.array(rows))
         beyond = np.arange(nodes.concepts.shape[1])[None, :] >= np.array(prefixes)[:, None]
         labels.concepts[beyond] = labels.operators[beyond] = PADDING
         table, neuron = self._problem.table, self._problem.neuron
         quantities = padded_formula_quantities(table, neuron, self._labels(labels))
         self._device.learn(list(keys), quantities)
+        return n_prefixes
 
     def _make_children(
         self, nodes: PaperNodes, incumbent: Incumbent, final: bool
-    ) -> tuple[Queued[PaperNodes], float]:
+    ) -> "MadeChildren":
         """Children that may still hold the optimum; `final` where they have full length."""
         known = self._device.known(nodes)
         children = self._device.expand(
@@ -214,9 +266,8 @@ class PaperSpace(AbstractSpace[PaperNodes]):
             self._first_stage,
             index_order=self._settings.index_order,
             final=final,
+            published_counters=self._settings.published_counters,
         )
-        self.counters.expanded += len(nodes)
-        self.counters.estimated += int(children.made.sum())
         lower = self._usable(children.lower)
         with self.clock.phase("heap"):
             parent, concept, kind = np.nonzero(children.upper >= incumbent.min_iou)
@@ -231,7 +282,8 @@ class PaperSpace(AbstractSpace[PaperNodes]):
                 np.full(len(parent), self._first_stage, np.int32),
                 known.length[parent],
             )
-            return self._queue(grown, children.upper[parent, concept, kind]), lower
+            queued = self._queue(grown, children.upper[parent, concept, kind])
+            return MadeChildren(queued, lower, children.counted)
 
     def _formula(self, nodes: PaperNodes, row: int) -> Formula:
         names, length = self._problem.table.names, int(nodes.lengths[row])

@@ -12,7 +12,7 @@ from itertools import combinations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float64, Int, Int32, Int64
+from jaxtyping import Array, Bool, Float64, Int, Int32, Int64
 
 from optexp_jax.bounds.label import LabelBounds
 from optexp_jax.bounds.vectors import TopBott
@@ -27,7 +27,7 @@ off by 2**-53 on IEEE hardware; the margin leaves room for devices that emulate 
 """
 
 IMPOSSIBLE = -1.0
-"""The upper estimate of a path that cannot be taken."""
+"""The upper estimate of a path that cannot be taken, or need not be."""
 
 
 class Reach(eqx.Module):
@@ -44,6 +44,12 @@ class Estimates(eqx.Module):
 
     upper: Float64[Array, "rows *kinds"]
     lower: Float64[Array, "rows *kinds"]
+
+    def without(self, left_out: Bool[Array, "rows *kinds"]) -> "Estimates":
+        """The same with some paths marked as impossible."""
+        return Estimates(
+            jnp.where(left_out, IMPOSSIBLE, self.upper), jnp.where(left_out, 0.0, self.lower)
+        )
 
 
 def estimate_paths(

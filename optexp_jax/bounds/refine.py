@@ -6,6 +6,7 @@ import jax
 from jaxtyping import Array, Int, Int32
 
 from optexp_jax.bounds.chains import View, estimate_chains, label_bounds
+from optexp_jax.bounds.discards import useless_next
 from optexp_jax.bounds.path import Estimates, estimate_final, estimate_path
 from optexp_jax.bounds.requests import Requests
 from optexp_jax.chunks import map_chunks
@@ -31,8 +32,9 @@ def estimate_nodes(
 
     def path(rows: Requests, rewrite: bool) -> Estimates:
         further = longest - rows.chains.lengths
-        return estimate_path(
-            label_bounds(view, rows.chains, rows.pairs if rewrite else None),
+        label = label_bounds(view, rows.chains, rows.pairs if rewrite else None)
+        estimates = estimate_path(
+            label,
             view.vectors.of_labels(view.prepared, rows.chains.concepts, further),
             further,
             rows.kind,
@@ -40,6 +42,9 @@ def estimate_nodes(
             view.operators,
             longest - 1,
         )
+        if not view.discards:
+            return estimates
+        return estimates.without(useless_next(label, view.operators, rows.kind))
 
     # By task. What can be rewritten has three concepts, and room for a fourth if it is a path.
     tasks = [partial(final, rewrite=False), partial(path, rewrite=False)]

@@ -2,6 +2,7 @@
 
 import abc
 from dataclasses import dataclass
+from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -62,6 +63,10 @@ class AbstractGuide(eqx.Module):
 
     Guides change how many candidates are visited, never what is found.
     """
+
+    knows_disjoint: ClassVar[bool] = False
+    """Whether candidates with disjoint sides that are nothing new are estimated 0 where they are
+    made, which is with published counters only."""
 
     @abc.abstractmethod
     def open(self, problem: Problem) -> AbstractEstimator:

@@ -1,6 +1,7 @@
 """The published guide: candidates estimated from the quantities of their two sides."""
 
 from functools import partial
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -31,6 +32,8 @@ class QuantityGuide(AbstractGuide):
     """
 
     exact_updates: bool = eqx.field(default=True, kw_only=True)
+
+    knows_disjoint: ClassVar[bool] = True
 
     def open(self, problem: Problem) -> AbstractEstimator:
         if self.exact_updates and prefers_host_kernels():

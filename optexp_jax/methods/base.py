@@ -21,7 +21,14 @@ class AbstractMethod(eqx.Module):
         """Explain a neuron of the table that has at least one active location."""
 
 
-def check_count(value: object, what: str) -> None:
-    """Refuse settings that are not whole numbers from 1."""
+MOST_CONCEPTS, MOST_LISTED, MOST_AT_ONCE = 1000, 100_000, 1_000_000
+"""In a formula; formulas that one search is to list; nodes or candidates that are handled at once.
+More would not end, or not fit into any memory."""
+
+
+def check_count(value: object, what: str, most: int | None = None) -> None:
+    """Refuse settings that are not whole numbers from 1, or more than anybody can mean."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"{what} must be a whole number, at least 1; got {value!r}.")
+    if most is not None and value > most:
+        raise ValueError(f"{what} can be at most {most}; got {value}.")

@@ -7,20 +7,25 @@ from typing import cast
 import equinox as eqx
 import numpy as np
 import scipy.sparse
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from optexp_jax.bounds.base import InadmissibleBoundError
 from optexp_jax.bounds.chains import disjoint_after
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.explanation import Explanation, SearchStats, Status
+from optexp_jax.explanation import Explanation, SearchStats, Speculative, Status
 from optexp_jax.formula_batch import PADDING
 from optexp_jax.guides import AbstractGuide, Members, QuantityGuide
-from optexp_jax.methods.base import AbstractMethod, check_count
+from optexp_jax.methods.base import MOST_CONCEPTS, MOST_LISTED, AbstractMethod, check_count
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators, operator_bits
 from optexp_jax.problem import Problem
 from optexp_jax.scores import BatchScores, Score
-from optexp_jax.search.beam_candidates import Candidates, in_order, new_candidates
+from optexp_jax.search.beam_candidates import (
+    Candidates,
+    degenerate,
+    in_order,
+    new_candidates,
+)
 from optexp_jax.search.beam_children import Children, children_of
 from optexp_jax.search.beam_queue import BeamQueue, Member, Words
 from optexp_jax.search.clock import Clock
@@ -51,10 +56,15 @@ class Beam(AbstractMethod):
         default=DEFAULT_OPERATORS, converter=check_operators, kw_only=True
     )
     """Operators that formulas may use."""
+    published_counters: bool = eqx.field(default=False, kw_only=True)
+    """Make and count also candidates that are nothing new, as the paper does, for its tables.
+
+    They are `P AND c` and `P AND NOT c` with disjoint sides, and can take places in the beam.
+    """
 
     def __check_init__(self) -> None:
-        check_count(self.length, "length")
-        check_count(self.size, "size")
+        check_count(self.length, "length", MOST_CONCEPTS)
+        check_count(self.size, "size", MOST_LISTED)
         guide = cast(object, self.guide)
         if guide is not None and not isinstance(guide, AbstractGuide):
             raise TypeError(
@@ -63,14 +73,17 @@ class Beam(AbstractMethod):
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         problem = Problem(table, neuron, self.length, self.operators)
-        return _Search(problem, self.size, self.guide).run()
+        return _Search(problem, self.size, self.guide, self.published_counters).run()
 
 
 class _Search:
-    def __init__(self, problem: Problem, size: int, guide: AbstractGuide | None):
+    def __init__(
+        self, problem: Problem, size: int, guide: AbstractGuide | None, published_counters: bool
+    ):
         self._problem = problem
         self._size = size
         self._guide = guide
+        self._published_counters = published_counters
         self._clock = Clock()
         self._counters = Counters()
         self._speculative = 0
@@ -102,9 +115,7 @@ class _Search:
                 shape = len(members.parents), len(self._bits), self._problem.table.n_concepts
                 estimates = np.ones(shape) if estimator is None else estimator.estimate(members)
             with self._clock.phase("heap"):
-                n = members.count
-                made = new_candidates(extended, members.apart[:n], self._problem.operators)
-                candidates = in_order(made, estimates[:n], self._concepts.by_name)
+                candidates = self._candidates(extended, members, estimates[: members.count])
             self._counters.expanded += len(extended)
             self._counters.estimated += len(candidates)
             queue = BeamQueue(1 if level == depth else self._size, beam)
@@ -144,6 +155,29 @@ class _Search:
             p, q, _ = self._bits[operators[:, last]].T[:, :, None]
             apart = disjoint_after(before.apart[parents], apart, ~q, ~p)
         return Members(concepts, operators, parents, apart, len(extended), size)
+
+    def _candidates(
+        self,
+        extended: list[Member],
+        members: Members,
+        estimates: Float64[np.ndarray, "members operators concepts"],
+    ) -> Candidates:
+        """What the members can become, in the order in which it is looked at."""
+        operators = self._problem.operators
+        old = degenerate(members.apart[: members.count], operators)
+        if not self._published_counters:
+            made = new_candidates(extended, old, operators)
+        else:
+            made = new_candidates(extended, np.zeros_like(old), operators)
+            if self._hides_degenerate:
+                estimates = np.where(old, 0.0, estimates)
+        return in_order(made, estimates, self._concepts.by_name)
+
+    @property
+    def _hides_degenerate(self) -> bool:
+        """Whether candidates that are nothing new are made and estimated 0."""
+        knows = self._guide is not None and self._guide.knows_disjoint
+        return self._published_counters and knows
 
     def _visit(
         self,
@@ -195,7 +229,10 @@ class _Search:
 
     def _check(self, extended: list[Member], candidates: Candidates, scores: BatchScores) -> None:
         """Refuse a guide whose estimates are below exact scores."""
-        for row in np.flatnonzero(scores.iou > candidates.estimate)[:1].tolist():
+        above = scores.iou > candidates.estimate
+        if self._hides_degenerate:
+            above &= candidates.estimate > 0
+        for row in np.flatnonzero(above)[:1].tolist():
             wrong = self._make(extended, candidates, row, scores[row]).candidate
             raise InadmissibleBoundError(
                 f"{wrong.formula} has IoU {wrong.score.iou}, above its estimate "
@@ -223,7 +260,7 @@ class _Search:
                 visited=self._counters.visited,
                 expanded=self._counters.expanded,
                 estimated=self._counters.estimated,
-                speculative=self._speculative,
+                speculative=Speculative(visited=self._speculative),
                 compilations=count_traces() - self._traces,
                 seconds=self._clock.seconds(),
             ),

@@ -7,7 +7,7 @@ import numpy as np
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
-from optexp_jax.methods.base import AbstractMethod, check_count
+from optexp_jax.methods.base import MOST_CONCEPTS, AbstractMethod, check_count
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.oracle import best_formula, count_formulas
@@ -33,7 +33,8 @@ class Exhaustive(AbstractMethod):
     """Most formulas times signatures; an input past it is refused."""
 
     def __check_init__(self) -> None:
-        check_count(self.length, "length")
+        check_count(self.length, "length", MOST_CONCEPTS)
+        check_count(self.max_work, "max_work")
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         n_formulas = count_formulas(table.n_concepts, self.length, len(self.operators))

@@ -15,12 +15,19 @@ from optexp_jax.bounds.tight import TightBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation
 from optexp_jax.formula import Formula
-from optexp_jax.methods.base import AbstractMethod, check_count
+from optexp_jax.methods.base import (
+    MOST_AT_ONCE,
+    MOST_CONCEPTS,
+    MOST_LISTED,
+    AbstractMethod,
+    check_count,
+)
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.problem import Problem
 from optexp_jax.search.driver import Limits, Progress, Search
 from optexp_jax.search.incumbent import Incumbent, Keep
+from optexp_jax.unverified import formula_order
 
 
 class Optimal(AbstractMethod):
@@ -63,7 +70,7 @@ class Optimal(AbstractMethod):
     """Stop when more nodes than this wait."""
 
     def __check_init__(self) -> None:
-        check_count(self.length, "length")
+        check_count(self.length, "length", MOST_CONCEPTS)
         if not isinstance(self.bounds, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"bounds must be a family such as TightBounds(); got {self.bounds!r}.")
         if not self.gap >= 0:
@@ -71,9 +78,10 @@ class Optimal(AbstractMethod):
         if self.time_limit is not None and not self.time_limit > 0:
             raise ValueError(f"time_limit must be positive seconds; got {self.time_limit}.")
         if self.batch_size is not None:
-            check_count(self.batch_size, "batch_size")
-        for what in ("max_nodes", "top_k", "limit"):
-            check_count(getattr(self, what), what)
+            check_count(self.batch_size, "batch_size", MOST_AT_ONCE)
+        check_count(self.max_nodes, "max_nodes")
+        for what in ("top_k", "limit"):
+            check_count(getattr(self, what), what, MOST_LISTED)
         if self.within is not None and not 0 <= self.within < 1:
             raise ValueError(f"within must be a share from 0 to below 1; got {self.within}.")
         if self.within is not None and self.top_k != 1:
@@ -83,16 +91,19 @@ class Optimal(AbstractMethod):
         self.bounds.prepare([self._problem(table, neuron) for neuron in neurons])
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
-        problem = self._problem(table, neuron)
-        search: Search[Any] = Search(
-            self.bounds.open(problem, self.batch_size),
-            neuron.size,
-            Incumbent(self._keep, partial(_identity, table)),
-        )
-        found = search.run(self._limits)
+        search = self.search(table, neuron)
+        found = search.run(self.limits)
         if found.status == "optimal":
             return found
         return dataclasses.replace(found, state=Stopped(search, self._question(table, neuron)))
+
+    def search(self, table: ConceptTable, neuron: NeuronCounts) -> Search[Any]:
+        """The search for one neuron, before its first turn."""
+        return Search(
+            partial(self.bounds.open, self._problem(table, neuron), self.batch_size),
+            neuron.size,
+            Incumbent(self._keep, partial(_identity, table), formula_order(table)),
+        )
 
     def resume(self, table: ConceptTable, neuron: NeuronCounts, state: object) -> Explanation:
         """Go on with a search that was stopped, under this method's limits."""
@@ -105,14 +116,15 @@ class Optimal(AbstractMethod):
                 "The stopped search was for another table, neuron or question. Only its limits "
                 "(time_limit, gap, max_nodes) and the callback may change."
             )
-        found = state.search.run(self._limits)
+        found = state.search.run(self.limits)
         return found if found.status == "optimal" else dataclasses.replace(found, state=state)
 
     def _problem(self, table: ConceptTable, neuron: NeuronCounts) -> Problem:
         return Problem(table, neuron, self.length, self.operators)
 
     @property
-    def _limits(self) -> Limits:
+    def limits(self) -> Limits:
+        """When the search stops before its proof is complete."""
         return Limits(
             self.gap, self.time_limit, self.callback, self.frontier_reduction, self.max_nodes
         )
@@ -154,7 +166,7 @@ class Stopped:
 
 def _identity(table: ConceptTable, formula: Formula) -> bytes:
     """The same for formulas that hold at the same locations."""
-    return _digest(np.packbits(table.holds(formula)).tobytes())
+    return _digest(np.packbits(table.holds(formula) & (table.sizes > 0)).tobytes())
 
 
 def _digest(content: bytes) -> bytes:

@@ -29,19 +29,28 @@ class Candidates:
         return Candidates(*(part[rows] for part in parts))
 
 
+def degenerate(
+    apart: Bool[np.ndarray, "members concepts"], operators: tuple[Operator, ...]
+) -> Bool[np.ndarray, "members operators concepts"]:
+    """Candidates that are nothing new: with disjoint sides `P AND c` is empty, `P AND NOT c` is P.
+
+    `apart` tells which concepts a member is disjoint from.
+    """
+    bits = operator_bits(operators)
+    adds = bits[:, 0] & bits[:, 1]
+    return apart[:, None, :] & ~adds[:, None]
+
+
 def new_candidates(
     members: list[Member],
-    apart: Bool[np.ndarray, "members concepts"],
+    left_out: Bool[np.ndarray, "members operators concepts"],
     operators: tuple[Operator, ...],
 ) -> Bool[np.ndarray, "members operators concepts"]:
     """Which members, joined by which operators to which concepts, make formulas to look at.
 
-    `apart` tells which concepts a member is disjoint from: with disjoint sides `P AND c` is empty
-    and `P AND NOT c` is P. Of candidates that are the same formula one is made.
+    Of candidates that are the same formula one is made.
     """
-    bits = operator_bits(operators)
-    adds = bits[:, 0] & bits[:, 1]
-    made = adds[:, None] | ~apart[:, None, :]
+    made = ~left_out
     held = np.array([member.concepts for member in members])
     made[np.arange(len(members))[:, None], :, held] = False
     _drop_twins(members, operators, made)

@@ -44,6 +44,13 @@ class Clock:
         self._start = time.perf_counter()
         self.time_limit = None if time_limit is None else self._before + time_limit
 
+    def take_over(self, other: "Clock") -> None:
+        """Count on from what another, paused one has counted."""
+        self.pause()
+        self._before += other.elapsed
+        for phase, seconds in other._phases.items():
+            self._phases[phase] += seconds
+
     @property
     def expired(self) -> bool:
         """Whether the time limit has passed, for work that is long enough to ask in between."""

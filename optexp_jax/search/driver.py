@@ -2,13 +2,13 @@
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float64, Int64
 
-from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Status
+from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Speculative, Status
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
@@ -30,6 +30,11 @@ class Turn(Generic[Nodes]):
     """Formulas whose exact score was computed."""
     lower: float = 0.0
     """A lower bound on the highest IoU of all formulas."""
+    work: Int64[np.ndarray, "3 nodes"] | None = None
+    """What each expanded node added to `visited`, `expanded` and `estimated`, if the space tells.
+
+    Else each counts as expanded.
+    """
 
 
 @dataclass
@@ -40,6 +45,10 @@ class Counters:
     expanded: int = 0
     estimated: int = 0
     updated: int = 0
+
+    def set_to(self, other: "Counters") -> None:
+        """Go back to what was counted before."""
+        self.__dict__.update(other.__dict__)
 
 
 class AbstractSpace(abc.ABC, Generic[Nodes]):
@@ -59,12 +68,26 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
         self.clock = Clock()
 
     @abc.abstractmethod
-    def root(self, incumbent: Incumbent) -> Turn[Nodes]:
-        """The first nodes, which together stand for all formulas."""
+    def root(self, incumbent: Incumbent) -> Turn[Nodes] | None:
+        """The first nodes, which together stand for all formulas.
+
+        None if the time was over before there were any: then it is asked again when the search
+        goes on.
+        """
 
     @abc.abstractmethod
     def expand(self, batch: Queued[Nodes], incumbent: Incumbent) -> Turn[Nodes]:
         """Expand a batch of the most promising nodes."""
+
+    def recover(self) -> bool:
+        """Make ready to go on although an exception (Ctrl-C, no memory) has cut a turn short.
+
+        The nodes of that turn come up again, and may be expanded only as if they never had: what
+        the space remembers from one turn to the next has to be as whole as before the turn, or
+        forgotten. A space that cannot promise it returns False, as this one does; it is then
+        given up for a new one, which starts from the root, with the incumbent kept.
+        """
+        return False
 
     @abc.abstractmethod
     def shortest(self, nodes: Nodes) -> Int64[np.ndarray, " nodes"]:
@@ -117,47 +140,116 @@ def best_first(
     incumbent: Incumbent | None = None,
 ) -> Explanation:
     """Search until nothing that waits can beat the best formula found, or a limit is reached."""
-    return Search(space, neuron_size, incumbent).run(limits)
+    return Search(lambda: space, neuron_size, incumbent).run(limits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Standing(Generic[Nodes]):
+    """Where a search stands between two turns."""
+
+    frontier: Frontier[Nodes]
+    counters: Counters
+    turns: int
+    """How many there were."""
+    pruned_below: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What the nodes of a turn added to the counters, and their bounds."""
+
+    upper: Float64[np.ndarray, " nodes"]
+    work: Int64[np.ndarray, "3 nodes"]
 
 
 class Search(Generic[Nodes]):
-    """A search that can be stopped and go on."""
+    """A search that can be stopped and go on, also after an exception.
+
+    A turn takes place wholly or not at all: it works on a copy of the frontier, which takes the
+    place of the other in one assignment at its end. What is not undone are scores offered to the
+    incumbent and lower bounds, which are true whatever becomes of the turn.
+    """
 
     def __init__(
-        self, space: AbstractSpace[Nodes], neuron_size: int, incumbent: Incumbent | None = None
+        self,
+        open_space: Callable[[], AbstractSpace[Nodes]],
+        neuron_size: int,
+        incumbent: Incumbent | None = None,
     ):
-        self._space = space
+        """`open_space` opens a space anew, to begin with and if one has to be given up."""
+        self._open_space = open_space
+        self._space = open_space()
         self._neuron_size = neuron_size
         self._limits = Limits()
-        self._clock = space.clock
+        self._clock = self._space.clock
         self._clock.pause()
         self._stopped_by: str | None = None
         self._incumbent = Incumbent() if incumbent is None else incumbent
-        self._frontier: Frontier[Nodes] | None = None
+        self._standing: _Standing[Nodes] | None = None
+        self._within_turn = False
+        """Whether a turn was begun and did not come to its end."""
         self._proved = 1.0
         """The lowest upper bound so far. It held for all formulas then, so it still does."""
-        self._pruned_below = 0.0
-        self._popped: list[np.ndarray] = []
+        self._done: list[_Work] = []
+        """What the popped nodes added to the counters, `[counter, node]`."""
         self._compilations = 0
 
     def run(self, limits: Limits) -> Explanation:
         """Begin, or go on, until the proof is complete or one of these limits is reached."""
         self._limits = limits
         self._stopped_by = None
+        if self._within_turn:
+            self._recover()
         self._clock.go_on(limits.time_limit)
         traces = count_traces()
-        if self._frontier is None:
-            self._frontier = Frontier()
-            self._absorb(self._space.root(self._incumbent), self._frontier)
-        while len(self._frontier) and not self._should_stop(self._frontier):
-            with self._clock.phase("heap"):
-                batch = self._pop(self._frontier)
-            if len(batch):
-                self._popped.append(batch.upper)
-                self._absorb(self._space.expand(batch, self._incumbent), self._frontier)
-        self._clock.pause()
-        self._compilations += count_traces() - traces
-        return self._explanation(proved=not len(self._frontier))
+        try:
+            standing = self._root() if self._standing is None else self._standing
+            while standing is not None and len(standing.frontier):
+                if self._should_stop(standing.frontier):
+                    break
+                standing = self._turn(standing)
+        finally:
+            self._clock.pause()
+            self._compilations += count_traces() - traces
+        return self._explanation(proved=standing is not None and not len(standing.frontier))
+
+    def _root(self) -> _Standing[Nodes] | None:
+        """Where the search stands after its root; None if there was no time for it."""
+        self._within_turn = True
+        turn = self._space.root(self._incumbent)
+        if turn is None:
+            self._stopped_by = "time limit"
+            self._within_turn = False
+            return None
+        return self._absorb(turn, Frontier(), 0.0)
+
+    def _turn(self, standing: _Standing[Nodes]) -> _Standing[Nodes]:
+        self._within_turn = True
+        with self._clock.phase("heap"):
+            frontier = standing.frontier.copy()
+            batch = self._pop(frontier)
+        turn = self._space.expand(batch, self._incumbent) if len(batch) else Turn()
+        nodes_only = np.array([[0], [1], [0]]).repeat(len(batch), axis=1)
+        self._done.append(_Work(batch.upper, nodes_only if turn.work is None else turn.work))
+        return self._absorb(turn, frontier, standing.pruned_below)
+
+    def _recover(self) -> None:
+        """Go back to where the search stood before a turn that was cut short."""
+        del self._done[0 if self._standing is None else self._standing.turns :]
+        if self._standing is None or not self._space.recover():
+            self._begin_again()
+        else:
+            self._space.counters.set_to(self._standing.counters)
+        self._within_turn = False
+
+    def _begin_again(self) -> None:
+        """Give up the space and all that waits, but not what was found and proved."""
+        space, before = self._open_space(), self._space
+        space.clock.take_over(before.clock)
+        if self._standing is not None:
+            space.counters.set_to(self._standing.counters)
+        self._standing = None
+        self._space, self._clock = space, space.clock
 
     def _pop(self, frontier: Frontier[Nodes]) -> Queued[Nodes]:
         batch = frontier.pop(self._space.batch_size)
@@ -166,7 +258,10 @@ class Search(Generic[Nodes]):
     def _worth(self, queued: Queued[Nodes]) -> np.ndarray:
         return self._incumbent.may_improve(queued.upper, self._space.shortest(queued.nodes))
 
-    def _absorb(self, turn: Turn[Nodes], frontier: Frontier[Nodes]) -> None:
+    def _absorb(
+        self, turn: Turn[Nodes], frontier: Frontier[Nodes], pruned_below: float
+    ) -> _Standing[Nodes]:
+        """End a turn: from here on, the search stands where it has led."""
         for candidate in turn.candidates:
             self._check(candidate)
             self._incumbent.offer(candidate)
@@ -175,9 +270,14 @@ class Search(Generic[Nodes]):
             if turn.children is not None:
                 frontier.push(take(turn.children, self._worth(turn.children)))
             # A space may have raised MinIoU by itself during the turn.
-            if self._limits.frontier_reduction and self._incumbent.min_iou > self._pruned_below:
-                self._pruned_below = self._incumbent.min_iou
-                frontier.prune(self._pruned_below)
+            if self._limits.frontier_reduction and self._incumbent.min_iou > pruned_below:
+                pruned_below = self._incumbent.min_iou
+                frontier.prune(pruned_below)
+        counters = replace(self._space.counters)
+        standing = _Standing(frontier, counters, len(self._done), pruned_below)
+        self._standing = standing
+        self._within_turn = False
+        return standing
 
     def _check(self, candidate: Candidate) -> None:
         if candidate.score.iou > self._proved:
@@ -201,8 +301,7 @@ class Search(Generic[Nodes]):
         return self._stopped_by is not None
 
     def _explanation(self, proved: bool) -> Explanation:
-        best, *others = self._incumbent.leaders or [None]
-        popped = np.concatenate([np.empty(0), *self._popped])
+        best, *others = self._incumbent.leaders or (None,)
         counters = self._space.counters
         return Explanation(
             formula=None if best is None else best.candidate.formula,
@@ -210,8 +309,8 @@ class Search(Generic[Nodes]):
             union=self._neuron_size if best is None else best.candidate.score.union,
             upper_bound=self._incumbent.iou if proved else self._proved,
             status=Status.OPTIMAL if proved else Status.FEASIBLE,
-            equivalents=() if best is None else tuple(best.equivalents),
-            runners_up=tuple(_runner_up(leader) for leader in others if leader is not None),
+            equivalents=() if best is None else best.equivalents,
+            runners_up=tuple(map(_runner_up, others)),
             limit_hit=self._incumbent.limit_hit,
             state=None if proved else self,
             stats=SearchStats(
@@ -219,7 +318,7 @@ class Search(Generic[Nodes]):
                 expanded=counters.expanded,
                 estimated=counters.estimated,
                 updated=counters.updated,
-                speculative=int((popped < self._incumbent.iou).sum()),
+                speculative=self._speculative(),
                 compilations=self._compilations,
                 bounds=self._space.family,
                 stopped_by=None if proved else self._stopped_by,
@@ -227,9 +326,14 @@ class Search(Generic[Nodes]):
             ),
         )
 
+    def _speculative(self) -> Speculative:
+        """What was done for nodes whose bound turned out to be below the best formula."""
+        in_vain = np.zeros(3, np.int64)
+        for done in self._done:
+            in_vain += done.work[:, done.upper < self._incumbent.iou].sum(1)
+        return Speculative(*in_vain.tolist())
+
 
 def _runner_up(leader: Leader) -> RunnerUp:
     score = leader.candidate.score
-    return RunnerUp(
-        leader.candidate.formula, score.intersection, score.union, tuple(leader.equivalents)
-    )
+    return RunnerUp(leader.candidate.formula, score.intersection, score.union, leader.equivalents)

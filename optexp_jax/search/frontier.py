@@ -5,6 +5,7 @@ one sorted *run* of arrays; the heap on the host holds one entry a run, keyed by
 remaining node. No Python object is made for a node before it is popped.
 """
 
+import copy
 import heapq
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -34,13 +35,16 @@ class Queued(Generic[Nodes]):
 
 
 class _Run(Generic[Nodes]):
-    """What is left of one sorted batch."""
+    """What is left of one sorted batch. It does not change: `after` makes another one."""
 
-    def __init__(self, queued: Queued[Nodes], age: int):
+    def __init__(self, queued: Queued[Nodes], age: int, position: int = 0):
         self.queued = queued
         self.age = age
-        self.position = 0
-        self._order, self._priority = -queued.upper, queued.priority
+        self.position = position
+        # Ascending, as `np.searchsorted` wants them.
+        self._order = -queued.upper
+        for part in jax.tree.leaves(queued):
+            part.flags.writeable = False  # What is popped is a view, and may have to be put back.
 
     def __len__(self) -> int:
         return len(self._order) - self.position
@@ -49,7 +53,7 @@ class _Run(Generic[Nodes]):
     def key(self) -> tuple[float, int, int]:
         """The best node that is left comes before those of greater keys; then older runs do."""
         at = self.position
-        return float(self._order[at]), int(self._priority[at]), self.age
+        return float(self._order[at]), int(self.queued.priority[at]), self.age
 
     def before(self, other: "tuple[tuple[float, int, int], _Run[Nodes]] | None") -> int:
         """How many nodes, one at least, come before the best of another run, if there is one."""
@@ -58,6 +62,12 @@ class _Run(Generic[Nodes]):
         # Those of a higher bound do for sure; equals are looked at one by one.
         higher = int(np.searchsorted(self._order, other[0][0])) - self.position
         return max(higher, 1)
+
+    def after(self, taken: int) -> "_Run[Nodes]":
+        """The run without so many of its best nodes."""
+        rest = copy.copy(self)
+        rest.position += taken
+        return rest
 
     def from_threshold(self, threshold: float) -> "_Run[Nodes]":
         """The run without nodes whose bound is below the threshold."""
@@ -85,6 +95,12 @@ class Frontier(Generic[Nodes]):
         """The highest bound that waits; minus infinity when nothing does."""
         return -self._heap[0][0][0] if self._heap else -np.inf
 
+    def copy(self) -> "Frontier[Nodes]":
+        """A frontier that changes by itself. The nodes are not copied."""
+        other: Frontier[Nodes] = Frontier()
+        other._heap, other._size, other._pushed = self._heap.copy(), self._size, self._pushed
+        return other
+
     def push(self, queued: Queued[Nodes]) -> None:
         """Add a batch of nodes."""
         if not len(queued):
@@ -96,21 +112,24 @@ class Frontier(Generic[Nodes]):
 
     def pop(self, most: int) -> Queued[Nodes]:
         """Remove up to `most` of the best nodes, best first; the frontier must not be empty."""
-        starts: dict[int, tuple[_Run[Nodes], int]] = {}
+        # What is taken from one run stands together in it.
+        taken: dict[int, slice] = {}
+        source: dict[int, Queued[Nodes]] = {}
         n_popped = 0
         while self._heap and n_popped < most:
             run = self._heap[0][1]
-            starts.setdefault(run.age, (run, run.position))
-            taken = min(most - n_popped, run.before(min(self._heap[1:3], default=None)))
-            n_popped += taken
-            run.position += taken
-            if len(run):
-                heapq.heapreplace(self._heap, (run.key, run))
+            n = min(most - n_popped, run.before(min(self._heap[1:3], default=None)))
+            start = taken[run.age].start if run.age in taken else run.position
+            taken[run.age] = slice(start, run.position + n)
+            source[run.age] = run.queued
+            n_popped += n
+            rest = run.after(n)
+            if len(rest):
+                heapq.heapreplace(self._heap, (rest.key, rest))
             else:
                 heapq.heappop(self._heap)
         self._size -= n_popped
-        # What was taken from one run stands together in it.
-        parts = [take(run.queued, slice(start, run.position)) for run, start in starts.values()]
+        parts = [take(source[age], rows) for age, rows in taken.items()]
         return parts[0] if len(parts) == 1 else _sort(concatenate(parts))
 
     def prune(self, threshold: float) -> int:

@@ -1,8 +1,10 @@
 """The incumbent: the best formula found so far, and what it rules out."""
 
+import bisect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -16,21 +18,6 @@ class Candidate:
 
     formula: Formula
     score: Score
-
-    @property
-    def rank(self) -> tuple[Fraction, Formula]:
-        """Sorts the better candidate first."""
-        return -self.score.ratio, self.formula
-
-    def beats(self, other: "Candidate | None") -> bool:
-        """A higher IoU; among equal ones, the shorter formula, then the smaller canonical form."""
-        if other is None or other is self:  # A canonical form takes long to find.
-            return other is None
-        ahead = (
-            self.score.intersection * other.score.union
-            - other.score.intersection * self.score.union
-        )
-        return ahead > 0 or (ahead == 0 and self.formula < other.formula)
 
 
 @dataclass(frozen=True)
@@ -50,54 +37,102 @@ class Keep:
 
     @property
     def most(self) -> int:
+        """How many sets are listed at most."""
         return self.top_k if self.within is None else self.limit
+
+    @property
+    def pool_size(self) -> int:
+        """How many sets have to be known before lower ones are ruled out.
+
+        One more than the limit of those within a share: it tells whether the limit was hit.
+        """
+        return self.top_k if self.within is None else self.limit + 1
 
 
 MOST_EQUIVALENTS = 20
 
+Order = Callable[[Formula], Any]
+"""The key that sorts formulas of equal IoU, the one that is wanted first."""
 
-@dataclass
+
+@dataclass(frozen=True)
 class Leader:
     """One of the best sets of locations: its shortest formula, and others of the same length."""
 
     candidate: Candidate
     identity: bytes
-    equivalents: list[Formula] = field(default_factory=list)
+    equivalents: tuple[Formula, ...] = ()
 
-    def absorb(self, other: Candidate) -> None:
-        """Take note of another formula for the same set."""
+    def with_form(self, other: Candidate, order: "Order") -> "Leader":
+        """The same set, once another formula for it is known."""
         mine = self.candidate.formula
         if other.formula == mine or len(other.formula) > len(mine):
-            return
+            return self
         if len(other.formula) < len(mine):
-            self.candidate, self.equivalents = other, []
-            return
-        known = {mine, other.formula, *self.equivalents}
-        first, *rest = sorted(known)
-        self.candidate = Candidate(first, other.score)
-        self.equivalents = rest[:MOST_EQUIVALENTS]
+            return Leader(other, self.identity)
+        first, *rest = sorted({mine, other.formula, *self.equivalents}, key=order)
+        return Leader(Candidate(first, other.score), self.identity, tuple(rest[:MOST_EQUIVALENTS]))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The sets of locations that may be wanted, best first, and from which IoU on one is."""
+
+    leaders: tuple[Leader, ...] = ()
+    wanted: Fraction = Fraction(0)
+    threshold: float = 0.0
+    """`wanted`, rounded to nearest."""
+
+    @classmethod
+    def of(cls, leaders: list[Leader], keep: Keep) -> "Pool":
+        """Of all that are known, those that may be wanted."""
+        wanted = Fraction(0)
+        if keep.within is not None:
+            # The share as it is written, 0.3 for three tenths, not the binary number next to it.
+            wanted = leaders[0].candidate.score.ratio * (1 - Fraction(repr(keep.within)))
+        if len(leaders) >= keep.pool_size:
+            wanted = max(wanted, leaders[keep.pool_size - 1].candidate.score.ratio)
+        # Sets level with the last one stay, too: a smaller formula may yet bring one of them
+        # forward, and the formulas that are known for it do not come up again.
+        kept = tuple(leader for leader in leaders if leader.candidate.score.ratio >= wanted)
+        return cls(kept, wanted, float(wanted))
 
 
 class Incumbent:
     """The best candidates so far, and MinIoU: nothing below it can be one of those wanted.
 
     When only the best is wanted, MinIoU also rises with lower estimates of formulas that nobody
-    has looked at yet.
+    has looked at yet. What is offered takes effect at once or, if an exception comes in between,
+    not at all: `pool` is replaced as a whole.
     """
 
     def __init__(
-        self, keep: Keep | None = None, identify: Callable[[Formula], bytes] | None = None
+        self,
+        keep: Keep | None = None,
+        identify: Callable[[Formula], bytes] | None = None,
+        order: Order | None = None,
     ) -> None:
+        """`identify` tells sets of locations apart, `order` sorts formulas that are level."""
         self.keep = Keep() if keep is None else keep
         self._identify = identify
-        self.leaders: list[Leader] = []
-        self.limit_hit = False
-        """Whether more formulas were within the wanted share than may be kept."""
+        self._order: Order = (lambda formula: formula) if order is None else order
+        self._pool = Pool()
         self.min_iou = 0.0
 
     @property
+    def leaders(self) -> tuple[Leader, ...]:
+        """The best candidates, as many as are wanted."""
+        return self._pool.leaders[: self.keep.most]
+
+    @property
+    def limit_hit(self) -> bool:
+        """Whether more formulas are within the wanted share than may be kept."""
+        return self.keep.within is not None and len(self._pool.leaders) > self.keep.limit
+
+    @property
     def best(self) -> Candidate | None:
-        return self.leaders[0].candidate if self.leaders else None
+        leaders = self._pool.leaders
+        return leaders[0].candidate if leaders else None
 
     @property
     def iou(self) -> float:
@@ -106,40 +141,44 @@ class Incumbent:
     @property
     def threshold(self) -> float:
         """The IoU that a formula has to reach to be wanted."""
-        if self.keep.within is not None and not self._full:
-            return self.iou * (1 - self.keep.within)
-        return self.leaders[-1].candidate.score.iou if self._full else 0.0
-
-    @property
-    def _full(self) -> bool:
-        return len(self.leaders) >= self.keep.most
+        return self._pool.threshold
 
     def offer(self, candidate: Candidate) -> None:
         """Take the candidate if it is wanted; ones that overlap nothing never are."""
+        # Rounding never puts a higher ratio below a lower one.
         if not candidate.score.intersection or candidate.score.iou < self.threshold:
             return
         if self.keep.only_best:
-            if candidate.beats(self.best):
-                self.leaders = [Leader(candidate, b"")]
-        else:
-            self._insert(candidate)
+            if self._improves(candidate):
+                self._pool = Pool.of([Leader(candidate, b"")], self.keep)
+        elif candidate.score.ratio >= self._pool.wanted:
+            self._pool = Pool.of(self._leaders_with(candidate), self.keep)
         # The quotient is rounded to nearest: a step down makes it a lower bound for sure.
         self.min_iou = max(self.min_iou, float(np.nextafter(self.threshold, 0.0)))
 
-    def _insert(self, candidate: Candidate) -> None:
+    def _improves(self, candidate: Candidate) -> bool:
+        """A higher IoU than the best one's; or the same, and first in order."""
+        best = self.best
+        if best is None or candidate.formula is best.formula:  # A canonical form takes long.
+            return best is None
+        ours, theirs = candidate.score, best.score
+        ahead = ours.intersection * theirs.union - theirs.intersection * ours.union
+        if ahead or len(candidate.formula) > len(best.formula):  # The order begins with length.
+            return ahead > 0
+        return self._order(candidate.formula) < self._order(best.formula)
+
+    def _rank(self, leader: Leader) -> tuple[Fraction, Any]:
+        """Sorts the better one first."""
+        return -leader.candidate.score.ratio, self._order(leader.candidate.formula)
+
+    def _leaders_with(self, candidate: Candidate) -> list[Leader]:
         assert self._identify is not None, "several formulas are wanted, but sets have no identity"
         identity = self._identify(candidate.formula)
-        same = [leader for leader in self.leaders if leader.identity == identity]
-        if same:
-            same[0].absorb(candidate)
-        else:
-            self.leaders.append(Leader(candidate, identity))
-        self.leaders.sort(key=lambda leader: leader.candidate.rank)
-        self.limit_hit |= self.keep.within is not None and len(self.leaders) > self.keep.most
-        del self.leaders[self.keep.most :]
-        if self.keep.within is not None:
-            wanted = self.threshold
-            self.leaders = [x for x in self.leaders if x.candidate.score.iou >= wanted]
+        others = [leader for leader in self._pool.leaders if leader.identity != identity]
+        same = [leader for leader in self._pool.leaders if leader.identity == identity]
+        leader = same[0].with_form(candidate, self._order) if same else Leader(candidate, identity)
+        bisect.insort(others, leader, key=self._rank)
+        return others
 
     def raise_min_iou(self, lower: float) -> None:
         """Make use of a lower bound on the optimum's IoU."""
@@ -155,8 +194,8 @@ class Incumbent:
         A formula that overlaps nothing is no explanation.
         """
         kept = (upper >= self.min_iou) & (upper > 0)
-        if self._full:
-            last = self.leaders[-1].candidate
+        if len(self._pool.leaders) >= self.keep.pool_size:
+            last = self._pool.leaders[self.keep.pool_size - 1].candidate
             # Bounds are rounded up, so only a perfect score is sure to be level with them.
             perfect = last.score.intersection == last.score.union
             surely_reached = 1.0 if perfect else float(np.nextafter(last.score.iou, 0.0))

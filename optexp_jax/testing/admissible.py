@@ -12,9 +12,11 @@ from optexp_jax.explanation import Explanation, Status
 from optexp_jax.methods.base import check_count
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.search.driver import InadmissibleBoundError, Limits, Progress, best_first
+from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing.cases import random_case
 from optexp_jax.testing.checked_space import CheckedSpace, Claim, FalseClaimError
 from optexp_jax.testing.truth import Trial, Truth
+from optexp_jax.unverified import formula_order
 
 SHAPES: dict[int, tuple[tuple[int, int], ...]] = {
     1: ((3, 3), (1, 1)),
@@ -126,7 +128,9 @@ def _try(bounds: Bounds, trial: Trial) -> AdmissibilityReport:
 
     wrong: Claim | None = None
     try:
-        found = best_first(space, truth.neuron_size, Limits(callback=check_progress))
+        incumbent = Incumbent(order=formula_order(trial.problem.table))
+        limits = Limits(callback=check_progress)
+        found = best_first(space, truth.neuron_size, limits, incumbent)
         same = found.formula == truth.best.formula and found.score.ratio == optimum
         if found.status is not Status.OPTIMAL or not same:
             wrong = _wrong_result(found, truth)

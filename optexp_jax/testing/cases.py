@@ -21,7 +21,17 @@ CONCEPT_STYLES = (
     "complement",
     "scene",
 )
-NEURON_STYLES = ("half", "sparse", "dense", "concept", "formula", "noisy", "rest", "scene")
+NEURON_STYLES = (
+    "half",
+    "sparse",
+    "dense",
+    "concept",
+    "formula",
+    "noisy",
+    "union",
+    "rest",
+    "scene",
+)
 DENSITY = {"half": 0.5, "sparse": 0.15, "dense": 0.85}
 MOST_CELLS = 12
 WEIGHT_BITS = (2, 20, 24, 33, 44)
@@ -79,6 +89,12 @@ class Case:
         inside[sample, cell], outside[sample, cell] = 0, 1
         return replace(self, masks=masks, inside=inside, outside=outside)
 
+    def lighter(self) -> "Case":
+        """The case with counts of one digit in about the same proportions."""
+        largest = int(max(self.inside.max(), self.outside.max()))
+        inside, outside = (8 * part // largest for part in (self.inside, self.outside))
+        return replace(self, inside=inside, outside=outside)
+
     def __str__(self) -> str:
         """The concept sets of each sample, with their active and inactive locations."""
         lines: list[str] = []
@@ -112,16 +128,20 @@ def random_case(rng: np.random.Generator, n_concepts: int, n_samples: int) -> Ca
     inside = bitmap.astype(np.int64)
     if n_samples > 1 or rng.random() < 0.5:
         return Case(masks, inside, 1 - inside)
-    return _weighted(rng, masks)
+    return _weighted(rng, bitmap, masks)
 
 
-def _weighted(rng: np.random.Generator, masks: np.ndarray) -> Case:
-    """Counts in place of single locations: powers of two, off by one, so that ratios nearly tie."""
+def _weighted(rng: np.random.Generator, bitmap: np.ndarray, masks: np.ndarray) -> Case:
+    """Counts in place of single locations: powers of two, off by one, so that ratios nearly tie.
+
+    Half of the cases keep to the bitmap, so that it takes long formulas to explain them.
+    """
     shape = masks.shape[1:]
     scale = int(rng.choice(WEIGHT_BITS))
-    inside, outside = np.maximum(
-        (rng.integers(0, 4, (2, *shape)) << scale) + rng.integers(-1, 2, (2, *shape)), 0
-    )
+    counts = rng.integers(0, 4, (2, *shape))
+    if rng.random() < 0.5:
+        counts *= np.stack([bitmap, ~bitmap])
+    inside, outside = np.maximum((counts << scale) + rng.integers(-1, 2, (2, *shape)), 0)
     inside.flat[0] = max(inside.flat[0], 1)
     outside.flat[0] += 1  # never all ones, which would make it a table of masks
     return Case(masks, inside, outside)
@@ -164,6 +184,8 @@ def _neuron(rng: np.random.Generator, style: str, masks: np.ndarray) -> np.ndarr
             for k in rng.permutation(len(masks))[:3]:
                 held = (held | masks[k], held & masks[k], held & ~masks[k])[rng.integers(3)]
             return held ^ (rng.random(shape) < 0.1) if style == "noisy" else held.copy()
+        case "union":
+            return np.logical_or.reduce(masks[rng.permutation(len(masks))[:3]], axis=0)
         case "rest":
             return np.logical_not(masks.any(axis=0))
         case "scene":

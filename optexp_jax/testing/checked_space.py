@@ -56,7 +56,9 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
 
     def root(self, incumbent: Incumbent) -> Turn[Nodes]:
         shown = self._shown(incumbent)
-        turn = self._with_offered(self._space.root(shown), shown)
+        begun = self._space.root(shown)
+        assert begun is not None, "searches are checked without a time limit"
+        turn = self._with_offered(begun, shown)
         self._check(turn)
         self._check_complete(turn)
         return turn
@@ -66,6 +68,9 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
         turn = self._with_offered(self._space.expand(batch, shown), shown)
         self._check(turn)
         return turn
+
+    def recover(self) -> bool:
+        return self._space.recover()
 
     def shortest(self, nodes: Nodes) -> Int64[np.ndarray, " nodes"]:
         return self._space.shortest(nodes)
@@ -110,7 +115,8 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
         self.nodes_checked += len(queued)
         self.bounds_checked += int(stands.sum())
         # Rounding cannot hide a violation: it never puts a higher ratio below a lower one.
-        for node, row in np.argwhere(stands & (truth.iou >= queued.upper[:, None])).tolist():
+        suspect = stands & ~truth.outdone & (truth.iou >= queued.upper[:, None])
+        for node, row in np.argwhere(suspect).tolist():
             upper = float(queued.upper[node])
             if Fraction(upper) < truth.score(row).ratio:
                 raise self._false(queued, node, row, "the upper bound of a node", upper)

@@ -11,7 +11,7 @@ from optexp_jax.formula_batch import PADDING, FormulaBatch
 from optexp_jax.operators import Operator
 from optexp_jax.oracle import OracleResult, best_formula, enumerate_formulas
 from optexp_jax.problem import Problem
-from optexp_jax.scores import Score
+from optexp_jax.scores import Score, highest_rows
 from optexp_jax.testing.cases import Case
 
 
@@ -31,9 +31,10 @@ class Trial:
         return Problem(self.case.table, self.case.neuron, self.length, self.operators)
 
     def shrunk(self) -> "list[Trial]":
-        """The trial with one concept or one cell less, for each there is."""
+        """The trial with smaller counts, or one concept or one cell less, for each there is."""
         case = self.case
-        smaller = [case.without_concept(int(k)) for k in np.flatnonzero(case.masks.any((1, 2)))]
+        smaller = [case.lighter()] if max(case.inside.max(), case.outside.max()) > 8 else []
+        smaller += [case.without_concept(int(k)) for k in np.flatnonzero(case.masks.any((1, 2)))]
         matters = case.masks.any(0) | (case.inside > 0)
         smaller += [case.without_cell(int(x), int(y)) for x, y in np.argwhere(matters)]
         return [replace(self, case=part) for part in smaller if part.inside.any()]
@@ -84,6 +85,23 @@ class Truth:
         top = np.flatnonzero(self.iou == self.iou.max())
         found = np.zeros(len(self.iou), bool)
         found[top] = [self.formula(row) == self.best.formula for row in top.tolist()]
+        return found
+
+    @cached_property
+    def outdone(self) -> Bool[np.ndarray, " formulas"]:
+        """Chains for which a shorter formula is at least as good, so that they may be left out.
+
+        One of equal length is no reason: the order among those is not the search's to decide.
+        """
+        found = np.zeros(len(self.lengths), bool)
+        unions = self.neuron_size + self.extras
+        for length in range(2, int(self.lengths.max()) + 1):
+            shorter = np.flatnonzero(self.lengths < length)
+            best = shorter[highest_rows(self.intersections[shorter], unions[shorter])[0]]
+            rows = np.flatnonzero(self.lengths == length)
+            # Exactly, whatever the size of counts: as Python integers.
+            mine, theirs = self.intersections[rows].astype(object), int(self.intersections[best])
+            found[rows] = mine * int(unions[best]) <= theirs * unions[rows].astype(object)
         return found
 
     @property

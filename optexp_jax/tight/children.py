@@ -24,8 +24,9 @@ from optexp_jax.tight.local_concepts import SMALL_TABLE
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.outer import OuterRows, effective_steps, outer_bounds, outer_rows
 from optexp_jax.tight.pair_bounds import highest_pair_bounds
-from optexp_jax.tight.place import Place, Places, Spot, slack
+from optexp_jax.tight.place import Place, Places, Spot
 from optexp_jax.tight.ranking import Ranking
+from optexp_jax.tight.rounding import UP
 from optexp_jax.tight.short_formulas import Limits, short_formulas
 from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, SomePairs
 from optexp_jax.tight.triple_bounds import triple_bounds
@@ -64,7 +65,6 @@ class TightChildren:
         self.ranking = ranking
         self._clock = clock
         self._counters = counters
-        self._slack = slack(problem)
         self._views: WeakKeyDictionary[Place, Views] = WeakKeyDictionary()
 
     def inside(
@@ -87,8 +87,9 @@ class TightChildren:
                 # and so at any higher one. Next to an outer OR it leaves out pure ORs of higher
                 # rank; the class with one filter less a source, which is not ordered, bounds them
                 # as part of a longer chain.
-                decided = np.array([place.decided(views.v) for place in places])
-                best = upper * self._problem.neuron.size - decided
+                most = (upper * self._problem.neuron.size).tolist()
+                known = zip(places, most, strict=True)
+                best = np.array([place.left_of(w, views.v) for place, w in known])
                 rows = outer_rows(views.regions, longest=self._length - 1)
                 from_inside = np.asarray(rows.meeting)[: len(places)] & (left == 4)
                 if from_inside.any():
@@ -301,10 +302,9 @@ class TightChildren:
 
     def _need(self, places: Sequence[Place], v: float) -> Float64[np.ndarray, " places"]:
         """The W that an inner part needs at each place."""
-        goal = v * self._problem.neuron.size - self._slack
-        return goal - np.array([place.decided(v) for place in places])
+        return np.array([place.needed(v) for place in places])
 
     def _queue(self, nodes: TightNodes, w: Float64[np.ndarray, " nodes"]) -> Queued[TightNodes]:
         # W(L) <= w means IoU(L) <= w / |N|, or IoU(L) < v: extras pull the ratio towards v.
-        upper = (w + self._slack) / self._problem.neuron.size * (1 + 2.0**-44)
+        upper = w / self._problem.neuron.size * UP
         return Queued(nodes, upper, np.zeros(len(nodes), np.int64))

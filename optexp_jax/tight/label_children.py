@@ -12,6 +12,7 @@ from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.labels import LabelCounts
 from optexp_jax.tight.pair_scores import iou
 from optexp_jax.tight.region import NEVER
+from optexp_jax.tight.rounding import weight
 from optexp_jax.tracing import note_trace
 
 
@@ -60,11 +61,11 @@ def score_children(
 def highest_w(
     places: Surroundings, labels: LabelsThere, v: Float64[Array, ""], *, forms: Forms
 ) -> Float64[Array, " labels"]:
-    """The highest W of a child of each label, over what is undecided; −∞ if there is none."""
+    """The highest W of a child of each label, over what is undecided, rounded up; −∞ if none."""
     note_trace("highest_w")
     around = places.of(labels.place)
     inside, outside = _joined(around, labels.counts)
-    w = inside.astype(jnp.float64) - v * outside.astype(jnp.float64)
+    w = weight(inside.astype(jnp.float64), v * outside.astype(jnp.float64))
     return jnp.where(_needed(around, labels, forms), w, NEVER).max((1, 2))
 
 

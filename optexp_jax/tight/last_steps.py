@@ -21,6 +21,7 @@ from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.label_children import LabelsThere, not_in
 from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.region import NEVER, Block, Regions
+from optexp_jax.tight.rounding import SHARE, outward, weight
 from optexp_jax.tight.rows import Rows
 from optexp_jax.tracing import note_trace
 
@@ -90,7 +91,9 @@ class _Pairs:
     e: Float64[Array, "labels concepts"]
     paid: Float64[Array, "labels concepts"]
     gain: Float64[Array, "labels concepts"]
-    """−W(P ∩ z)."""
+    """−W(P ∩ z), to be added to W(P)."""
+    within: Float64[Array, "labels concepts"]
+    """W(P ∩ z)."""
     outside: Float64[Array, "labels concepts"]
     """W(z \\ P)."""
     free: Bool[Array, "labels concepts"]
@@ -126,16 +129,18 @@ class _Pairs:
         light = free & regions.light[place]
         lets_in = (form != UNION) | regions.light[place[:, None], labels.inner].all(1)
         return cls(
-            w=(own_i - v * own_e)[:, None],
+            w=weight(own_i, v * own_e)[:, None],
             i=i,
             e=e,
             paid=paid,
             gain=gain,
+            within=weight(i, paid),
             outside=regions.own[place] + gain,
             free=free,
             light=light,
             in_run=light & lets_in[:, None],
-            rounding=2.0**-45 * (regions.own_i + regions.v[:, None] * regions.own_e)[place],
+            # Twice what `outside` was rounded up by, which is more for one concept than another.
+            rounding=2 * SHARE * (regions.own_i + regions.v[:, None] * regions.own_e)[place],
         )
 
 
@@ -165,7 +170,7 @@ def any_last_step(
         apart = jnp.minimum(p.outside + overlap, filtered + p.paid)
         after_or = jnp.maximum(after_or, p.w + best_gain + apart)
     if forms.union and forms.intersection:
-        kept = jnp.minimum(last - p.gain, _most(own, p.light) + p.i)
+        kept = jnp.minimum(last + p.within, _most(own, p.light) + p.i)
         after_and = jnp.where((form == DIFFERENCE)[:, None], NEVER, kept)
     if forms.difference:
         # What y removes of x's share is not counted twice: at most I(P ∩ x) is.
@@ -176,7 +181,7 @@ def any_last_step(
             final = jnp.maximum(final, added)
         after_not = p.w + p.gain + final
     bounds = jnp.stack([after_or, after_and, after_not], axis=1)
-    return jnp.where(p.free[:, None], bounds, NEVER)
+    return jnp.where(p.free[:, None], outward(bounds), NEVER)
 
 
 @partial(jax.jit, static_argnames=("step", "forms"))
@@ -195,7 +200,7 @@ def last_steps_after(
     y = p.free & not_in(x[:, None], regions.n_concepts)
     block = regions.rows(jnp.asarray(labels.place), x)
     bound = {UNION: _after_or, INTERSECTION: _after_and, DIFFERENCE: _after_not}[step]
-    return bound(block, p, y, x, forms)
+    return outward(bound(block, p, y, x, forms))
 
 
 def _after_not(
@@ -231,7 +236,7 @@ def _after_and(
     common = jnp.minimum(jnp.minimum(_at(p.e, x), p.e), block.e)
     own = block.theirs(block.regions.own)
     last = jnp.where(y & p.light, own + block.v * common, NEVER).max(1)
-    return last - _at(p.gain, x)[:, 0]
+    return last + _at(p.within, x)[:, 0]
 
 
 def _at(values: Array, x: Int32[Array, " labels"]) -> Array:

@@ -101,6 +101,20 @@ class TightNodes:
         )
 
     @classmethod
+    def everything(cls, length: int, v: float) -> "TightNodes":
+        """One node without outer steps, for all chains of three concepts and more."""
+        forms, concepts = _outer(length, Spot(), 1)
+        return cls(
+            forms,
+            concepts,
+            np.full((1, INNER - 1), NONE, np.int32),
+            np.full((1, INNER), NONE, np.int32),
+            np.zeros(1, np.int32),
+            np.full(1, v),
+            np.full(1, np.inf),
+        )
+
+    @classmethod
     def outer(
         cls,
         length: int,

@@ -23,6 +23,7 @@ from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.largest import largest, sum_of_largest
 from optexp_jax.tight.region import NEVER, Regions
+from optexp_jax.tight.rounding import outward, weight
 from optexp_jax.tracing import note_trace
 
 
@@ -72,8 +73,8 @@ def outer_bounds(
 
     `steps` are those that are asked for; the others get −∞.
 
-    `best` bounds W of everything that can be made of `left` concepts at each place. In a run of
-    ORs the outermost concept has the highest rank. One program serves every `left`.
+    `best` bounds W of everything that can be made of `left` concepts at each place, rounded up. In
+    a run of ORs the outermost concept has the highest rank. One program serves every `left`.
     """
     note_trace("outer_bounds")
     place, c = jnp.asarray(place), jnp.asarray(c)
@@ -92,7 +93,7 @@ def outer_bounds(
             e_left = jnp.maximum(outside - block.theirs(rows.removed(filters)), 0.0)
             shared = block.theirs(rows.removed(sources - 1)) / 2
             paid_for = jnp.maximum(e_left / sources.astype(jnp.float64), e_left - shared)
-            share = inside - block.v * paid_for
+            share = weight(inside, block.v * paid_for)
             if forms.intersection:
                 # An AND can take all extras away, and leaves what x shares with another concept.
                 kept = jnp.maximum(share, jnp.minimum(inside, block.theirs(rows.largest_i)))
@@ -126,14 +127,14 @@ def outer_bounds(
     bounds = [jnp.full(len(c), NEVER)] * 3
     if steps.union:
         rest = completion(*without, ordered=True)
-        around = most + at(regions.own_i) - v * (at(regions.own_e) - paid)
+        around = most + weight(at(regions.own_i), v * (at(regions.own_e) - paid))
         bounds[UNION] = jnp.minimum(at(regions.own) + rest, around)
     if steps.intersection:
         bounds[INTERSECTION] = if_meeting(lambda: completion(inside, outside, ordered=False))
     if steps.difference:
         rest = if_meeting(lambda: completion(*without, ordered=False))
         bounds[DIFFERENCE] = jnp.minimum(rest, most + v * paid)
-    return jnp.where(at(regions.allowed)[:, None], jnp.stack(bounds, axis=1), NEVER)
+    return jnp.where(at(regions.allowed)[:, None], outward(jnp.stack(bounds, axis=1)), NEVER)
 
 
 @jax.jit

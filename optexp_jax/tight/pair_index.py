@@ -11,6 +11,12 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64
 
 from optexp_jax.concepts.signatures import Signatures, ranges
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.memory import TooLargeError, require_memory
+
+MOST_CONCEPTS = 46_340
+"""Pairs are numbered in 32 bits."""
+BYTES_PER_PAIR = 64
+"""Of a search at its highest, measured: the Gram matrices, and what they are made of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +40,7 @@ class PairIndex:
     """All pairs a <= b of concepts that share a signature, signature by signature."""
 
     def __init__(self, signatures: Signatures):
+        _check_size(signatures.n_concepts)
         self.n_concepts = signatures.n_concepts
         self.total: Int64[Array, "one concepts concepts"] | None = None
         lengths = signatures.lengths
@@ -99,6 +106,15 @@ class PairIndex:
             for total, part in zip(sums, weights[:, rows], strict=True):
                 total += np.bincount(cell, np.repeat(part, counts), len(total))
         return sums.reshape(-1, self.n_concepts, self.n_concepts)
+
+
+def _check_size(n_concepts: int) -> None:
+    """Refuse tables of whose pairs a search could not hold the counts."""
+    what = f"A search with proof over {n_concepts} concepts, of all pairs of them,"
+    instead = "Choose fewer concepts with table.select(...), or use Beam() or NetDissect()."
+    if n_concepts > MOST_CONCEPTS:
+        raise TooLargeError(f"{what} is for at most {MOST_CONCEPTS}. {instead}")
+    require_memory(BYTES_PER_PAIR * n_concepts**2, what, instead)
 
 
 _indices: weakref.WeakKeyDictionary[ConceptTable, PairIndex] = weakref.WeakKeyDictionary()

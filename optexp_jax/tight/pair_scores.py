@@ -48,6 +48,15 @@ def all_scores(regions: Regions, neuron_sizes: Int64[Array, " places"], forms: F
     return AllScores(_single(regions, neuron_sizes), pairs)
 
 
+@jax.jit
+def single_scores(
+    regions: Regions, neuron_sizes: Int64[Array, " places"]
+) -> Float64[Array, "places concepts"]:
+    """IoUs of every concept."""
+    note_trace("single_scores")
+    return _single(regions, neuron_sizes)
+
+
 def _single(
     regions: Regions, neuron_sizes: Int64[Array, " places"]
 ) -> Float64[Array, "places concepts"]:

@@ -16,6 +16,7 @@ from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION, Forms
 from optexp_jax.tight.grams import Gram, HostGram, Overlaps, Within
 from optexp_jax.tight.local_concepts import LocalConcepts
 from optexp_jax.tight.relevance import OverlapSums, gains, present
+from optexp_jax.tight.rounding import DOWN, UP, weight
 
 REMEMBERED = 32
 """Places whose counts are kept for the labels that are expanded next."""
@@ -98,8 +99,16 @@ class Place:
         return self.neuron.size + self.decided_outside
 
     def decided(self, v: float) -> float:
-        """W of what is decided."""
-        return self.decided_inside - v * self.decided_outside
+        """W of what is decided, rounded up."""
+        return weight(float(self.decided_inside), v * self.decided_outside)
+
+    def needed(self, v: float) -> float:
+        """The W that an inner part needs for an IoU of v, rounded down."""
+        return v * self.neuron.size * DOWN - self.decided(v)
+
+    def left_of(self, w: float, v: float) -> float:
+        """The highest W of an inner part, rounded up, where the whole formula has w at most."""
+        return w * UP - self.decided_inside * DOWN + v * self.decided_outside * UP
 
     def candidate(self, inner: Sequence[int], forms: Sequence[int], score: Score) -> Candidate:
         """The formula with inner concepts, as the table numbers them, inside the outer steps."""
@@ -162,20 +171,11 @@ class Places:
         kept = present(own)
         if np.isinf(spot.shorter):
             return kept
-        missing = v * problem.neuron.size - spot.shorter
+        missing = v * problem.neuron.size * DOWN - spot.shorter
         left, forms = problem.depth - len(spot.steps), Forms.of(problem.operators)
         gain = gains(own, self._sums, v, left, forms)
-        return kept & (gain >= missing - slack(problem))
+        return kept & (gain >= missing)
 
     @cached_property
     def _sums(self) -> OverlapSums:
         return OverlapSums.of(self.overlaps.everywhere, self._problem.depth - 1)
-
-
-def slack(problem: Problem) -> float:
-    """More than any W can be off by rounding.
-
-    W is a sum of a dozen terms of at most the number of locations each, in float64 or, on some
-    devices, in an emulation that keeps a few bits less.
-    """
-    return 2.0**-41 * problem.table.n_locations

@@ -11,13 +11,19 @@ from jaxtyping import Float64
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import move
 from optexp_jax.problem import Problem
+from optexp_jax.search.clock import Clock
+from optexp_jax.shapes import fill_up
 from optexp_jax.tight.first_look import FirstLook, look_at, prepare_looks
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.grams import prepare_grams
-from optexp_jax.tight.pair_scores import score_pairs, scores_of_rows
+from optexp_jax.tight.pair_scores import score_pairs, scores_of_rows, single_scores
 from optexp_jax.tight.place import Place
 from optexp_jax.tight.region import Regions
 from optexp_jax.tight.some_pairs import CELLS, OfRows, SomePairs
+
+ROWS_AT_ONCE = 2048
+"""Concepts up to which all pairs are scored in one program, which no clock can stop."""
+ROWS_IN_TURN = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +38,27 @@ class PlaceScores:
     """What was computed with them, where concepts are few."""
 
     @classmethod
-    def at(cls, place: Place, forms: Forms) -> "PlaceScores":
-        """The scores at the place without outer steps."""
+    def at(cls, place: Place, forms: Forms, clock: Clock) -> "PlaceScores | None":
+        """The scores at the place without outer steps; None if the time is over before."""
         if _at_once(place.table):
             return cls._at_first_look(place, forms)
+        large = place.table.n_concepts > ROWS_AT_ONCE
+        if large:  # What takes long is done a part at a time, with a look at the clock between.
+            jax.block_until_ready(place.overlaps.total)
+            if clock.expired:
+                return None
+            jax.block_until_ready(place.gram)
         with jax.enable_x64(True):
             # Scores do not depend on v, nor on what is light.
             moved = move(place.allowed[None], np.zeros(1), np.array([place.neuron.size]))
             known = Regions(place.gram, moved[0], moved[0], moved[1]), moved[2]
-            found = score_pairs(*known, forms=forms)
             of_rows = partial(scores_of_rows, *known, forms=forms)
+            if large:
+                highest = _highest_in_turn(of_rows, place.table.n_concepts, clock)
+                if highest is None:
+                    return None
+                return cls(np.asarray(single_scores(*known))[0], highest, of_rows)
+            found = score_pairs(*known, forms=forms)
             return cls(np.asarray(found.single)[0], np.asarray(found.highest)[0], of_rows)
 
     @classmethod
@@ -70,6 +87,21 @@ class PlaceScores:
         reached = float(np.partition(rows, -k)[-k]) if k <= len(rows) else positive
         pairs = self.pairs_from(max(reached, positive))
         return pairs.take(np.argsort(-pairs.value, kind="stable")[:k])
+
+
+def _highest_in_turn(
+    of_rows: OfRows, n_concepts: int, clock: Clock
+) -> Float64[np.ndarray, "concepts forms"] | None:
+    """The highest scores of each row, some rows at a time, unless the time is over before."""
+    parts: list[Float64[np.ndarray, "rows forms"]] = []
+    every = np.arange(n_concepts, dtype=np.int32)
+    for start in range(0, n_concepts, ROWS_IN_TURN):
+        if clock.expired:
+            return None
+        rows = every[start : start + ROWS_IN_TURN]
+        padded = fill_up(rows, ROWS_IN_TURN)
+        parts.append(np.asarray(of_rows(np.zeros_like(padded), padded)).max(2)[: len(rows)])
+    return np.concatenate(parts)
 
 
 def prepare(problems: Sequence[Problem]) -> None:

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64, Shaped
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.grams import Gram
+from optexp_jax.tight.rounding import weight
 
 NEVER = -jnp.inf
 
@@ -49,8 +50,8 @@ class Regions:
 
     @property
     def own(self) -> Float64[Array, "places concepts"]:
-        """W of each concept."""
-        return self.own_i - self.v[:, None] * self.own_e
+        """W of each concept, rounded up."""
+        return weight(self.own_i, self.v[:, None] * self.own_e)
 
     def rows(self, place: Int32[Array, " rows"], a: Int32[Array, " rows"]) -> "Block":
         """Some concepts of some places, each next to every concept of its place."""
@@ -116,7 +117,12 @@ class Block:
 
     @property
     def both(self) -> Float64[Array, "*rows concepts"]:
-        """W(a AND b)."""
+        """W(a AND b), rounded up: to be added."""
+        return weight(self.i, self.ve)
+
+    @property
+    def shared(self) -> Float64[Array, "*rows concepts"]:
+        """W(a AND b) next to W of a or b, which leaves room for its rounding: to be taken away."""
         return self.i - self.ve
 
     @property
@@ -127,12 +133,12 @@ class Block:
     @property
     def union(self) -> Float64[Array, "*rows concepts"]:
         """W(a OR b)."""
-        return self.own + self.theirs(self.regions.own) - self.both
+        return self.own + self.theirs(self.regions.own) - self.shared
 
     @property
     def without(self) -> Float64[Array, "*rows concepts"]:
         """W(a AND NOT b)."""
-        return self.own - self.both
+        return self.own - self.shared
 
     @property
     def _numbers(self) -> tuple[Int32[Array, "*rows one"], Int32[Array, "*ones concepts"]]:

@@ -25,6 +25,8 @@ from optexp_jax.tight.ranking import MOST_HEAVY
 N_FILLED, N_SIGNATURES = MOST_HEAVY + 4, 60
 FEW, MANY = 4, 20
 """Labels of a kind that are expanded at once: programs differ for few and for many."""
+MOST_CONCEPTS = 2048
+"""With more, arrays of the real sizes take longer than compilation does."""
 N_PLACES = 4
 """Places of a kind that are expanded: programs do not differ for more."""
 
@@ -55,11 +57,13 @@ def rehearse(
 ) -> None:
     """Search a made-up unit a little, in all ways there are, unless that was done before."""
     kind = Kind.of(problem)
-    if kind in _rehearsed:
+    if kind in _rehearsed or kind.n_concepts > MOST_CONCEPTS:
         return
     made_up = _made_up(kind)
     for n_labels in (MANY, FEW):
         for space in open_spaces(made_up):
+            if clock.expired:
+                return
             _walk(space, n_labels, clock)
     if not clock.expired:  # Else the next search rehearses what is left.
         _rehearsed.add(kind)
@@ -84,7 +88,8 @@ def _walk(space: AbstractSpace[TightNodes], n_labels: int, clock: Clock) -> None
     space.clock.go_on(clock.left)
     # With many formulas wanted, bounds leave much to be followed.
     incumbent = Incumbent(Keep(within=0.1), lambda formula: str(formula).encode())
-    nodes = space.root(incumbent).children
+    begun = space.root(incumbent)
+    nodes = None if begun is None else begun.children
     while nodes is not None and len(nodes) and not clock.expired:
         nodes = space.expand(_some(nodes, n_labels), incumbent).children
 

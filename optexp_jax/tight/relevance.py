@@ -28,6 +28,7 @@ from jaxtyping import Array, Bool, Float64, Int64
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.grams import Gram, Own
 from optexp_jax.tight.largest import largest
+from optexp_jax.tight.rounding import UP, weight
 from optexp_jax.tracing import note_trace
 
 
@@ -69,11 +70,11 @@ def gains(
     k = min(left - 1, len(sums.inside) - 1)
     common_i = np.minimum(inside, sums.inside[k])
     common_e = np.minimum(outside, sums.outside[k])
-    gain = inside - v * (outside - common_e)
+    gain = weight(inside, v * (outside - common_e))
     if forms.intersection:
         gain = np.maximum(gain, common_i)
     if forms.difference:
-        gain = np.maximum(gain, v * common_e)
+        gain = np.maximum(gain, v * common_e * UP)
     return gain
 
 

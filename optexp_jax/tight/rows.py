@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float64
 
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.region import NEVER, Regions
+from optexp_jax.tight.rounding import SHARE, weight
 from optexp_jax.tracing import note_trace
 
 
@@ -45,7 +46,8 @@ class Rows:
         A location in m of the three counts 1/m for each, and 1/m >= 1/3 and >= 1 − (m − 1)/2.
         """
         paid = regions.v[:, None] * regions.own_e
-        return regions.own_i - jnp.maximum(paid / 3, paid - self.two_removed / 2)
+        least = jnp.maximum(paid / 3, paid - self.two_removed / 2)
+        return regions.own_i - least + SHARE * (regions.own_i + paid)
 
 
 def rows_of(regions: Regions) -> Rows:
@@ -65,7 +67,9 @@ def _first_rows(regions: Regions) -> tuple[Array, ...]:
     note_trace("rows_of")
     every = regions.all_rows()
     own, i, ve = every.theirs(regions.own), every.i, every.ve
-    *most, meets = every.most_of_each(ve, ve - i, i, i - ve / 2, own + ve, every.union, i + every.e)
+    *most, meets = every.most_of_each(
+        ve, ve - i, i, weight(i, ve / 2), own + ve, every.union, i + every.e
+    )
     return *most, meets > 0
 
 
@@ -85,4 +89,4 @@ def _fresh(
     regions: Regions, removed: Float64[Array, "places concepts"]
 ) -> Float64[Array, "places concepts"]:
     every = regions.all_rows()
-    return every.most(every.theirs(regions.own + removed) - every.both)
+    return every.most(every.theirs(regions.own + removed) - every.shared)

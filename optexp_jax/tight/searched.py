@@ -45,6 +45,9 @@ def searched_there(
             labels = nodes.labels(np.array([row]))
             label, label_forms = labels.inner[0].tolist(), labels.forms[0].tolist()
             if not label:
+                if not steps:
+                    claimed[row, column] = True
+                    continue
                 around = places.at(Spot(steps[:-1]), v)
                 plain = all(form == UNION for form in inside[1])
                 claimed[row, column] = (plain or _any_meet(around)) and _in_order(

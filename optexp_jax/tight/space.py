@@ -18,7 +18,7 @@ from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.local_concepts import SMALL_TABLE
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.place import Place, Places, Spot
-from optexp_jax.tight.place_scores import PlaceScores
+from optexp_jax.tight.place_scores import ROWS_AT_ONCE, PlaceScores
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.rehearsal import rehearse
 from optexp_jax.tight.searched import searched_there
@@ -56,10 +56,18 @@ class TightSpace(AbstractSpace[TightNodes]):
         if beam is None:
             beam = 0 if small and problem.depth <= 3 else BEAM
         self._beam = beam
+        self._renumber = renumber
         self._places = Places(problem, renumber)
         self._rehearses = rehearses and not small
         self._forms = Forms.of_problem(problem)
         self._ranking: Ranking | None = None
+
+    def recover(self) -> bool:
+        # All that is remembered are places and their bounds, which are made again as needed. The
+        # ranking stays: it settles which of equal chains are searched.
+        self._places = Places(self._problem, self._renumber)
+        vars(self).pop("_children", None)
+        return True
 
     def shortest(self, nodes: TightNodes) -> Int64[np.ndarray, " nodes"]:
         # What has one or two concepts inside the outer steps was scored at the place before.
@@ -70,11 +78,14 @@ class TightSpace(AbstractSpace[TightNodes]):
     ) -> Bool[np.ndarray, "nodes formulas"]:
         return searched_there(nodes, formulas, self._problem, self._places, self._children.ranking)
 
-    def root(self, incumbent: Incumbent) -> Turn[TightNodes]:
+    def root(self, incumbent: Incumbent) -> Turn[TightNodes] | None:
         if self._rehearses:
             rehearse(self._problem, self.clock, self._rehearsals)
         place = self._places.at(Spot())
         scores = self._score_pairs(place)
+        if scores is None:
+            self._offer(self._best_concept(place), incumbent)
+            return None
         with self.clock.phase("exact"):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
@@ -83,6 +94,9 @@ class TightSpace(AbstractSpace[TightNodes]):
         self._ranking = Ranking.by_worth(inside - incumbent.iou * outside)
         if scores.look is not None:
             self._children.start_from(place, scores.look, incumbent)
+        elif self._length >= 3 and self.clock.expired and place.table.n_concepts > ROWS_AT_ONCE:
+            everything = TightNodes.everything(self._length, incumbent.threshold)
+            return Turn(Queued(everything, np.ones(1), np.zeros(1, np.int64)), found)
         return Turn(self._children.inside([place], np.ones(1), incumbent), found)
 
     def _rehearsals(self, problem: Problem) -> list[AbstractSpace[TightNodes]]:
@@ -177,11 +191,20 @@ class TightSpace(AbstractSpace[TightNodes]):
             self.counters.visited += expanded.iou.size
             yield expanded
 
-    def _score_pairs(self, place: Place) -> PlaceScores:
-        """IoUs of all formulas with one or two concepts."""
+    def _best_concept(self, place: Place) -> list[Candidate]:
+        """The best single concept, which is quickly found where there is no time for pairs."""
+        of_concepts = place.table.signatures.incidence.T
+        inside, outside = of_concepts @ place.neuron.inside, of_concepts @ place.neuron.outside
+        best = int((inside / (outside + place.decided_union)).argmax())
+        score = place.score(int(inside[best]), int(outside[best]))
+        return [place.candidate([best], [], score)] if score.intersection else []
+
+    def _score_pairs(self, place: Place) -> PlaceScores | None:
+        """IoUs of all formulas with one or two concepts, unless the time is over before."""
         with self.clock.phase("device"):
-            scores = PlaceScores.at(place, self._forms)
-        self.counters.visited += len(place.allowed) ** 2
+            scores = PlaceScores.at(place, self._forms, self.clock)
+        if scores is not None:
+            self.counters.visited += len(place.allowed) ** 2
         return scores
 
     def _best_pairs(

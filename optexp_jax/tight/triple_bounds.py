@@ -9,6 +9,7 @@ from jaxtyping import Array, Float64, Int32, Int64
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.region import NEVER, Regions, diagonals
+from optexp_jax.tight.rounding import weight
 from optexp_jax.tracing import note_trace
 
 
@@ -89,23 +90,28 @@ class _Pair:
 
     @property
     def both(self) -> Float64[Array, ""]:
-        """W(a AND b)."""
+        """W(a AND b), to be added."""
+        return weight(self.i.ab, self.v * self.e.ab)
+
+    @property
+    def shared(self) -> Float64[Array, ""]:
+        """W(a AND b), to be taken away."""
         return self.i.ab - self.v * self.e.ab
 
     @property
     def x(self) -> Float64[Array, " concepts"]:
         """W(x)."""
-        return self.i.x - self.v * self.e.x
+        return weight(self.i.x, self.v * self.e.x)
 
     @property
     def a(self) -> Float64[Array, ""]:
         """W(a)."""
-        return self.i.a - self.v * self.e.a
+        return weight(self.i.a, self.v * self.e.a)
 
     @property
     def union(self) -> Float64[Array, ""]:
         """W(a OR b)."""
-        return self.a + self.i.b - self.v * self.e.b - self.both
+        return self.a + weight(self.i.b, self.v * self.e.b) - self.shared
 
 
 def _union_and_more(w: _Pair, forms: Forms) -> Float64[Array, " concepts"]:
@@ -126,7 +132,7 @@ def _union_and_more(w: _Pair, forms: Forms) -> Float64[Array, " concepts"]:
     if forms.intersection:
         inside = jnp.minimum(ia + ib, w.i.x)
         outside = jnp.maximum(jnp.maximum(ea, eb), ea + eb - w.e.ab)
-        best = jnp.maximum(best, inside - w.v * outside)
+        best = jnp.maximum(best, weight(inside, w.v * outside))
     return best
 
 
@@ -141,7 +147,7 @@ def _intersection_and_more(w: _Pair, forms: Forms) -> Float64[Array, " concepts"
     if forms.union:
         best = jnp.maximum(best, pair + w.x + w.v * e_high - i_low)
     if forms.intersection:
-        best = jnp.maximum(best, i_high - w.v * e_low)
+        best = jnp.maximum(best, weight(i_high, w.v * e_low))
     return best
 
 
@@ -149,7 +155,7 @@ def _difference_and_more(w: _Pair, forms: Forms) -> Float64[Array, " concepts"]:
     """W of `(a AND NOT b)∘x` for every x; AND is left to `(a AND x) AND NOT b`."""
     i_low, i_high = w.i.common_to_three()
     e_low, _ = w.e.common_to_three()
-    pair = w.a - w.both
+    pair = w.a - w.shared
     # The part of a that x shares, less what b has of it.
     shared_i = jnp.maximum(w.i.ax - i_high, 0.0)
     shared_e = w.e.ax - e_low

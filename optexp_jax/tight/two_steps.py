@@ -26,6 +26,7 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.region import NEVER, Block, Regions, diagonals, least
+from optexp_jax.tight.rounding import outward, weight
 from optexp_jax.tight.rows import Rows
 from optexp_jax.tight.short_formulas import Limits
 from optexp_jax.tracing import note_trace
@@ -148,7 +149,7 @@ def _bounds(
             within = jnp.minimum(jnp.minimum(within, inside), three)  # W(P AND x)
             bounds.append(jnp.minimum(within + last, one + inside))
     usable = block.usable(forms) & block.proper()
-    return jnp.where(usable, jnp.stack(bounds).max(0), NEVER)
+    return jnp.where(usable, outward(jnp.stack(bounds).max(0)), NEVER)
 
 
 @partial(jax.jit, static_argnames=("forms",))
@@ -186,12 +187,12 @@ def refined_two_steps(
         rest = jnp.where(kind == INTERSECTION, intersection, difference)
         return jnp.where(kind == UNION, union, rest)
 
-    i_ab = gram.inside[place, a, b].astype(jnp.float64)
-    both_ab = i_ab - v * gram.outside[place, a, b].astype(jnp.float64)
+    i_ab, e_ab = (part[place, a, b].astype(jnp.float64) for part in (gram.inside, gram.outside))
+    shared = i_ab - v * e_ab
     w_a, w_b, i_a, i_b = (
         part[place, side] for part in (regions.own, regions.own_i) for side in (a, b)
     )
-    pair = by_form(w_a + w_b - both_ab, both_ab, w_a - both_ab)
+    pair = by_form(w_a + w_b - shared, weight(i_ab, v * e_ab), w_a - shared)
     inside = by_form(i_a + i_b - i_ab, i_ab, i_a - i_ab)
     least_i, most_i = _shared_by_pairs(gram.inside, place, a, b, by_form)
     least_e, most_e = _shared_by_pairs(gram.outside, place, a, b, by_form)
@@ -245,11 +246,11 @@ def refined_two_steps(
             jnp.minimum(jnp.minimum(filtered + last, pair + most(gain + added)), limits.light + net)
         )
     if forms.union and forms.intersection:
-        within = most(most_i - v[:, None] * least_e)  # W(P AND x)
+        within = most(weight(most_i, v[:, None] * least_e))  # W(P AND x)
         part = jnp.minimum(within, limits.three) + last
         part = jnp.minimum(part, limits.light + jnp.minimum(most(most_i), inside))
         bounds.append(jnp.where(form == DIFFERENCE, NEVER, part))
-    return jnp.stack(bounds).max(0)
+    return outward(jnp.stack(bounds).max(0))
 
 
 def _shared_by_pairs(
