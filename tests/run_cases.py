@@ -3,9 +3,11 @@
 import functools
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ from optexp_jax.concepts import ConceptTable
 from optexp_jax.datasets import DatasetSpec
 from optexp_jax.datasets.build import build_table
 from optexp_jax.problem import Problem
-from optexp_jax.runs import BitmapUnits
+from optexp_jax.runs import BitmapUnits, Run
 from optexp_jax.runs.layers import StoredLayer
+from optexp_jax.runs.store import FILE, RunStore
 from optexp_jax.search.driver import AbstractSpace
 
 NAMES = ("sky", "sea", "boat", "sand", "bird", "rock", "tree")
@@ -85,12 +88,14 @@ def shapes_layer(folder: Path, n_units: int, n_scenes: int = 40) -> StoredLayer:
     return StoredLayer(str(folder / "table.zarr"), str(folder / "layer.zarr"), "quantile:0.05")
 
 
+HERE = Path(__file__).resolve().parent
+
 # A process that was started in the background ignores Ctrl-C, and so do those that it starts.
 COMMAND_LINE = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from optexp_jax.cli import main
-sys.exit(main(sys.argv[1:]))
+from optexp_command import main
+sys.exit(main())
 """
 
 
@@ -105,7 +110,8 @@ def start_explaining(layer: StoredLayer, run: Path, *options: str) -> subprocess
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},  # for SlowBounds
+        # For SlowBounds, and for the package where it is not installed.
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])},
     )
 
 
@@ -122,3 +128,17 @@ def rows_without_times(text: str) -> list[dict[str, object]]:
     units = json.loads(text)["units"]
     changing = {"seconds", "search_seconds", "compilations"}
     return [{key: unit[key] for key in unit if key not in changing} for unit in units]
+
+
+def forged(run: Run, folder: Path, forge: Callable[[RunStore], object]) -> Run:
+    """A copy of a run, changed by somebody who knows how it is stored."""
+    copy = folder / "copy"
+    copy.mkdir()
+    with sqlite3.connect(run.path / FILE) as source, sqlite3.connect(copy / FILE) as target:
+        source.backup(target)
+    source.close()
+    target.close()
+    store = RunStore.open(copy)
+    forge(store)
+    store.close()
+    return Run(copy)

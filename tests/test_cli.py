@@ -1,5 +1,6 @@
 """The command line, run in this process: exit codes, what goes to stdout and stderr, JSON."""
 
+import jax
 import pytest
 
 import optexp_jax as ox
@@ -52,18 +53,30 @@ def test_bad_usage_is_one_line(
     assert "--help" in line
 
 
-@pytest.mark.parametrize("kind", [ValueError, TypeError, FileNotFoundError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    "kind", [ValueError, TypeError, FileNotFoundError, MemoryError, KeyboardInterrupt]
+)
 def test_failures_have_no_traceback(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     kind: type[BaseException],
 ):
     monkeypatch.setattr(cli.demo, "make_demo", _fail_with(kind("something\nis wrong")))
-    assert cli.main(["demo"]) == 1
+    assert cli.main(["demo"]) == (130 if kind is KeyboardInterrupt else 1)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 1
     assert kind is KeyboardInterrupt or "something is wrong" in captured.err
+
+
+def test_a_device_without_memory_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    error = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory\nallocating 9 GB")
+    monkeypatch.setattr(cli.demo, "make_demo", _fail_with(error))
+    assert cli.main(["demo"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "out of memory" in line
 
 
 def test_a_fault_of_the_program_is_not_hidden(monkeypatch: pytest.MonkeyPatch):

@@ -12,12 +12,14 @@ import optexp_jax as ox
 from optexp_jax.concepts import ConceptTable
 from optexp_jax.runs import BitmapUnits, NullModel, NullResult, explain_layer
 from optexp_jax.runs.null import compare_with_null
+from optexp_jax.scores import Score
 
 
 def test_p_values_count_the_unit_itself():
-    assert NullResult(99, 0, 0.1, 0.1).p_value == 0.01
-    assert NullResult(99, 99, 0.1, 0.1).p_value == 1.0
-    assert NullResult(4, 1, 0.1, 0.1).p_value == 0.4
+    below, same, above = Score(1, 4), Score(2, 6), Score(2, 5)
+    assert NullResult.of([below] * 99, Score(1, 3)).p_value == 0.01
+    assert NullResult.of([same] * 99, Score(1, 3)).p_value == 1.0
+    assert NullResult.of([below, below, above, below], Score(1, 3)).p_value == 0.4
 
 
 @pytest.mark.parametrize("shift", [False, True])
@@ -78,6 +80,10 @@ def test_units_on_disk_are_shuffled_the_same(tmp_path: Path):
 def test_null_models_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
         NullModel(0)
+    with pytest.raises(ValueError, match="at most"):
+        NullModel(10**9)
+    with pytest.raises(ValueError, match="negative"):
+        NullModel(3, seed=-1)
     flat = ConceptTable.from_masks(np.ones((1, 3, 4), bool), ["a"])
     with pytest.raises(ValueError, match="rows and columns"):
         next(NullModel(1, shift=True).draws(flat))

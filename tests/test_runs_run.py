@@ -15,8 +15,8 @@ from optexp_jax.activations import ActivationStore
 from optexp_jax.runs import BitmapUnits, Observer, Run, UnitResult, explain_layer
 from optexp_jax.runs.export import as_json, write_csv, write_parquet
 from optexp_jax.runs.layers import StoredLayer
+from optexp_jax.runs.record import Counts
 from optexp_jax.runs.sources import roll_maps
-from optexp_jax.runs.store import Counts
 from optexp_jax.runs.task import UnitProgress
 
 METHOD = ox.Optimal(length=2, top_k=2)

@@ -12,7 +12,7 @@ from strategies import XOR
 
 import optexp_jax as ox
 from optexp_jax.runs import UnitChoice, parse_units, sample_units
-from optexp_jax.runs.settings import describe, differences, rebuild
+from optexp_jax.runs.settings import describe, differences, find_class, rebuild
 
 METHODS = [
     ox.Optimal(),
@@ -50,16 +50,16 @@ def test_arrays_are_told_apart_but_not_made_again():
     one, same, other = (describe(WithArray(np.full(3, x))) for x in (1, 1, 2))
     assert one == same != other
     with pytest.raises(ValueError, match="cannot be made again"):
-        rebuild(one)
+        rebuild(one, [WithArray])
 
 
 def test_what_is_no_setting_is_refused():
     with pytest.raises(TypeError, match="cannot be kept"):
         describe(object())
     with pytest.raises(ValueError, match="module:Class"):
-        rebuild({"class": "os"})
+        find_class("os")
     with pytest.raises(ValueError, match="can be imported"):
-        rebuild({"class": "os:NotThere"})
+        find_class("os:NotThere")
 
 
 def test_differences_name_single_fields():

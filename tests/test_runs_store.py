@@ -13,11 +13,11 @@ import pytest
 
 import optexp_jax as ox
 from optexp_jax.explanation import RunnerUp, SearchStats, Seconds
-from optexp_jax.runs import NullModel, NullResult, Run, RunStoreError, UnitResult
-from optexp_jax.runs import store as store_module
+from optexp_jax.runs import NullModel, NullResult, Run, RunStoreError, UnitResult, database
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.owner import Owner
 from optexp_jax.runs.store import FILE, LEASE, RunStore
+from optexp_jax.scores import Score
 
 CONFIGURATION = Configuration(ox.Optimal(length=2), tuple(range(20)), "table", "source")
 FOUND = ox.Explanation(
@@ -33,10 +33,13 @@ FOUND = ox.Explanation(
 )
 
 
+def null(found: Score) -> NullResult:
+    """Two of nine draws reach the score."""
+    return NullResult.of([Score(1, 1)] * 2 + [Score(0, 1)] * 7, found)
+
+
 def result(unit: int) -> UnitResult:
-    return UnitResult(
-        unit, replace(FOUND, intersection=unit), NullResult(9, 2, 0.3, 0.1), None, 1.0
-    )
+    return UnitResult(unit, replace(FOUND, intersection=unit), null(Score(unit, 2**41)), None, 1.0)
 
 
 @pytest.fixture
@@ -70,7 +73,7 @@ def test_results_come_back_as_they_were(store: RunStore):
 
 def test_columns_can_be_read_without_this_package(store: RunStore):
     store.claim(1)
-    store.commit(UnitResult(0, FOUND, NullResult(9, 2, 0.3, 0.1)))
+    store.commit(UnitResult(0, FOUND, null(FOUND.score)))
     row = sqlite3.connect(store.folder / FILE).execute(
         'SELECT formula, intersection, "union", status, p_value FROM units WHERE unit = 0'
     )
@@ -221,7 +224,7 @@ def test_an_error_in_a_transaction_leaves_nothing(store: RunStore):
 
 
 def test_a_run_that_is_locked_says_so(store: RunStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(store_module, "BUSY", 0.05)
+    monkeypatch.setattr(database, "BUSY", 0.05)
     other = RunStore.open(store.folder)
     with store._transaction(), pytest.raises(TimeoutError, match="cannot be written"):
         other.claim(1)

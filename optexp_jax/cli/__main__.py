@@ -1,7 +1,7 @@
-"""`python -m optexp_jax.cli`, the same as `optexp`."""
+"""`python -m optexp_jax.cli`, the same as `optexp` but for Ctrl-C while it starts."""
 
 import sys
 
-from optexp_jax.cli import main
+from optexp_command import main
 
 sys.exit(main())

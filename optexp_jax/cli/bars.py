@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -15,6 +14,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from optexp_jax.cli.terminal import make_console
+
 Told = Callable[[int, int | None], None]
 """Told how much is done, and of how much if that is known."""
 
@@ -22,7 +23,7 @@ Told = Callable[[int, int | None], None]
 @contextmanager
 def bar(what: str, *, in_bytes: bool = False) -> Generator[Told]:
     """A function to tell the progress to, shown as a bar on stderr if that is a terminal."""
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
     columns += [DownloadColumn(), TransferSpeedColumn()] if in_bytes else [MofNCompleteColumn()]
     columns.append(TimeRemainingColumn())

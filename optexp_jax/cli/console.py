@@ -6,6 +6,8 @@ from typing import TypeVar
 import rich.progress
 from rich.console import Console
 
+from optexp_jax.cli.terminal import make_console
+
 _T = TypeVar("_T")
 
 PIPE_WIDTH = 160
@@ -14,7 +16,7 @@ PIPE_WIDTH = 160
 
 def with_progress(items: Iterable[_T], total: int, what: str) -> Iterable[_T]:
     """The items, with a bar on stderr while they come, if stderr is a terminal."""
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     return rich.progress.track(
         items, what, total, console=console, transient=True, disable=not console.is_terminal
     )
@@ -22,5 +24,5 @@ def with_progress(items: Iterable[_T], total: int, what: str) -> Iterable[_T]:
 
 def results_console() -> Console:
     """Where results go: the terminal as it is, or plain wide lines."""
-    console = Console()
-    return console if console.is_terminal else Console(width=PIPE_WIDTH, no_color=True)
+    console = make_console()
+    return console if console.is_terminal else make_console(width=PIPE_WIDTH, no_color=True)

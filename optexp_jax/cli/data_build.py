@@ -160,8 +160,10 @@ def _derivations(text: str) -> tuple[str, ...]:
 
 def _option(text: str) -> tuple[str, OptionValue]:
     name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
+    if not equals or not name.isascii() or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    if name == "add":
+        raise argparse.ArgumentTypeError(f"derived concepts are added with --add {value}")
     # A spec's text reads values; commas separate its options, so text with commas is text.
     if "," in value or not value:
         return name, value

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import rich.box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import optexp_jax
 from optexp_jax.cli.console import results_console, with_progress
 from optexp_jax.cli.parsing import Commands, at_least
+from optexp_jax.cli.terminal import make_console
 from optexp_jax.demo import LAYER, MODEL, Demo, DemoResult, explain_demo, make_demo
 from optexp_jax.explanation import Explanation, Status
 
@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 def _run_demo(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="optexp-demo-") as folder:
-        with Console(stderr=True).status("Drawing scenes and showing them to the network"):
+        with make_console(stderr=True).status("Drawing scenes and showing them to the network"):
             demo = make_demo(Path(folder), options.seed)
         searches = explain_demo(demo, options.length)
         results = list(with_progress(searches, demo.units.n_units, "Explaining units"))

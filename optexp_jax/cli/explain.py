@@ -3,28 +3,27 @@
 import argparse
 import contextlib
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optexp_command import interrupts
 from optexp_jax.cli.inputs import LayerInputs, open_inputs
 from optexp_jax.cli.logs import LogLines
 from optexp_jax.cli.methods import MethodName, make_method, method_options
 from optexp_jax.cli.options import Option, given_options, options_of, read_file
-from optexp_jax.cli.parsing import Commands
+from optexp_jax.cli.parsing import Commands, parse_classes
 from optexp_jax.cli.progress import make_display
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.runs.cluster import dask_executor
-from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.devices import DeviceThreads
 from optexp_jax.runs.export import as_json
 from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.run import Run, explain_layer
 from optexp_jax.runs.selection import UnitChoice
-from optexp_jax.runs.settings import rebuild
 from optexp_jax.runs.sources import Opener
 from optexp_jax.runs.store import FILE
 from optexp_jax.runs.task import open_source
@@ -47,6 +46,8 @@ class Execution:
     """Spread the units over all devices of this machine, one thread each."""
     retry_failed: bool = False
     """Do units again that failed before."""
+    allow: str | None = None
+    """Classes of yours that --run alone may use again, module:Class, with commas between."""
 
 
 @dataclass(frozen=True)
@@ -130,13 +131,20 @@ def _explain(plan: Plan, execution: Execution, workers: "Workers", observer: Obs
             observer=observer,
         )
     except KeyboardInterrupt:
-        # The rest of the way out may take a moment; a second Ctrl-C would break it off.
+        # The rest of the way out may take a moment.
+        interrupts.hear()
         workers.stop()
-        counts = Run(plan.folder).counts
-        raise InterruptedError(
-            f"stopped; {counts.finished} of {counts.total} units are stored. Go on with the same "
-            f"command, or: optexp explain --run {plan.folder}"
-        ) from None
+        raise KeyboardInterrupt(_how_to_go_on(plan.folder)) from None
+
+
+def _how_to_go_on(folder: Path) -> str:
+    if not (folder / FILE).exists():
+        return "stopped before anything was stored"
+    counts = Run(folder).counts
+    return (
+        f"stopped; {counts.finished} of {counts.total} units are stored. Go on with the same "
+        f"command, or: optexp explain --run {folder}"
+    )
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
@@ -154,7 +162,7 @@ def _part(given: Mapping[str, Any], group: str) -> dict[str, Any]:
 def _plan(given: Mapping[str, Any], execution: Execution) -> Plan:
     asked = {name for name in given if name not in {o.name for o in GROUPS["doing the work"]}}
     if execution.run is not None and not asked and (execution.run / FILE).exists():
-        return _stored_plan(execution.run)
+        return _stored_plan(execution.run, parse_classes(execution.allow))
     named = _part(given, "the method")
     name = named.pop("method", "optimal")
     method = make_method(name, named)
@@ -166,13 +174,11 @@ def _plan(given: Mapping[str, Any], execution: Execution) -> Plan:
     return Plan(source, method, choice.choose(open_source(source).n_units), null, folder)
 
 
-def _stored_plan(folder: Path) -> Plan:
+def _stored_plan(folder: Path, allow: Sequence[type[Any]]) -> Plan:
     """The plan that a run began with."""
-    run = Run(folder)
-    if run.inputs is None:
-        raise ValueError(f"{folder} was made in Python of units in memory; go on with it there.")
-    stored = Configuration.from_json(run.configuration)
-    return Plan(rebuild(run.inputs), stored.method, stored.units, stored.null, folder)
+    run = Run(folder, allow=allow)
+    stored = run.asked
+    return Plan(run.opener, stored.method, stored.units, stored.null, folder)
 
 
 def _null_model(given: dict[str, Any]) -> NullModel | None:

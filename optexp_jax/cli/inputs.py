@@ -13,6 +13,9 @@ from optexp_jax.datasets.spec import DatasetSpec
 from optexp_jax.runs.layers import StoredLayer
 from optexp_jax.runs.sources import Opener
 
+MOST_PIXELS = 8192
+"""In a row or column of a table's maps."""
+
 
 @dataclass(frozen=True)
 class LayerInputs:
@@ -30,8 +33,8 @@ class LayerInputs:
     """In place of --activations: the model, as `optexp layers` takes it."""
     weights: str | None = None
     """The model's weights: a checkpoint, a safetensors file, or random."""
-    trust_pickle: bool = False
-    """Allow a checkpoint that runs code when it is read."""
+    trust: bool = False
+    """Allow a file that runs code when it is read: a TorchScript program, a pickled module."""
     layer: str | None = None
     """The model's layer, a name that `optexp layers` lists."""
     range: str = "quantile"
@@ -49,6 +52,8 @@ class LayerInputs:
             )
         if (self.model is None) != (self.layer is None):
             raise ValueError("--model and --layer go together.")
+        if not 1 <= self.mask_size <= MOST_PIXELS:
+            raise ValueError(f"--mask-size is from 1 to {MOST_PIXELS}; got {self.mask_size}.")
 
     @property
     def name(self) -> str:
@@ -107,7 +112,7 @@ def _record(inputs: LayerInputs, table: Path, out: Path) -> Path:
     assert inputs.model is not None
     assert inputs.layer is not None
     out.parent.mkdir(parents=True, exist_ok=True)
-    model = load_model(inputs.model, weights=inputs.weights, trust_pickle=inputs.trust_pickle)
+    model = load_model(inputs.model, weights=inputs.weights, trust=inputs.trust)
     with bar("Recording activations") as progress:
         record_activations(model, inputs.layer, find_images(table), out, progress=progress)
     return out

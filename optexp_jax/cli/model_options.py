@@ -21,9 +21,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "pretrained ones",
     )
     parser.add_argument(
-        "--trust-pickle",
+        "--trust",
         action="store_true",
-        help="allow a checkpoint that runs code when it is read",
+        help="allow a file that runs code when it is read: a TorchScript program, a pickled module",
     )
     parser.add_argument(
         "--size", type=at_least(1), help="side of the images that the model takes, in pixels"
@@ -51,7 +51,7 @@ def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
 
     from optexp_jax.activations.models import load_model
 
-    model = load_model(name, weights=options.weights, trust_pickle=options.trust_pickle)
+    model = load_model(name, weights=options.weights, trust=options.trust)
     mean: Sequence[float] | None = options.mean
     std: Sequence[float] | None = options.std
     prepared = model.preprocessing.changed(options.size, mean, std)

@@ -13,7 +13,7 @@ def add(commands: Commands) -> None:
         "models",
         help="convert checkpoints",
         description="Convert checkpoints to safetensors.",
-        epilog="example: optexp models convert old.pth.tar new.safetensors --trust-pickle",
+        epilog="example: optexp models convert old.pth.tar new.safetensors --trust",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     convert = actions.add_parser(
@@ -21,13 +21,13 @@ def add(commands: Commands) -> None:
         help="turn a checkpoint into safetensors",
         description="Read the tensors of a checkpoint, with the names that torchvision uses, and "
         "write them to a safetensors file. A pickled model runs code when it is read: that needs "
-        "--trust-pickle, once.",
-        epilog="example: optexp models convert old.pth.tar new.safetensors --trust-pickle",
+        "--trust, once.",
+        epilog="example: optexp models convert old.pth.tar new.safetensors --trust",
     )
     convert.add_argument("source", type=Path, metavar="CHECKPOINT", help="the file to read")
     convert.add_argument("target", type=Path, metavar="OUT", help="the safetensors file to write")
     convert.add_argument(
-        "--trust-pickle",
+        "--trust",
         action="store_true",
         help="allow a checkpoint that runs code when it is read",
     )
@@ -40,7 +40,7 @@ def _convert(options: argparse.Namespace) -> None:
 
     if options.target.suffix != ".safetensors":
         raise ValueError(f"The new file's name must end in .safetensors; got {options.target}.")
-    state = read_state(options.source, trust_pickle=options.trust_pickle)
+    state = read_state(options.source, trust=options.trust)
     write_safetensors(state, options.target)
     total = sum(tensor.numel() for tensor in state.values())
     print(f"{options.target}: {len(state)} tensors, {total} numbers")

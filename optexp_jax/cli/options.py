@@ -69,8 +69,11 @@ class Option:
 
     def from_file(self, value: Any) -> Any:
         """A value of a TOML file: its own type, text as on the command line, or a list."""
+        items = cast(list[Any], value) if isinstance(value, list) else [value]
+        if not all(isinstance(item, bool | int | float | str) for item in items):
+            raise ValueError(f"{self.key} must be text, a number or a list of these.")
         if isinstance(value, list):
-            text = ",".join(str(item) for item in cast(list[Any], value))
+            text = ",".join(str(item) for item in items)
         else:
             text = str(value).lower() if isinstance(value, bool) else str(value)
         try:
@@ -155,7 +158,7 @@ def read_file(path: Path, options: Sequence[Option]) -> dict[str, Any]:
     """The options that a TOML file gives, by name."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}.") from None
     known = {option.key: option for option in options}
     given: dict[str, Any] = {}

@@ -1,8 +1,12 @@
 """What the parsers of all commands share."""
 
 import argparse
+import math
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol, runtime_checkable
+
+from optexp_jax.datasets.registry import import_kind
+from optexp_jax.runs.settings import find_class
 
 BAD_USAGE = 2
 
@@ -34,3 +38,26 @@ def at_least(smallest: int) -> Callable[[str], int]:
         return int(text)
 
     return convert
+
+
+def positive(text: str) -> float:
+    """A type of options: numbers above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return value
+
+
+def parse_classes(text: str | None) -> list[type[Any]]:
+    """The classes of a text such as `mine:Bounds,mine:Guide`, which the user has named.
+
+    Dataset kinds, such as `mine.photographs`, may stand among them: their modules are imported.
+    """
+    named = [part.strip() for part in text.split(",")] if text else []
+    for kind in named:
+        if ":" not in kind:
+            import_kind(kind)
+    return [find_class(part) for part in named if ":" in part]

@@ -9,10 +9,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from optexp_jax.cli.terminal import make_console
 from optexp_jax.explanation import Status
 from optexp_jax.runs.observer import Observer
+from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
-from optexp_jax.runs.store import Counts
 from optexp_jax.runs.task import UnitProgress
 
 MOST_UNITS = 8
@@ -23,7 +24,7 @@ def make_display(quiet: bool) -> Observer:
     """The display that fits where stderr goes."""
     if quiet:
         return Observer()
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     return LiveDisplay(console) if console.is_terminal else PlainLines()
 
 

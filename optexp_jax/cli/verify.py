@@ -2,12 +2,16 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from optexp_jax.cli.console import with_progress
-from optexp_jax.cli.parsing import Commands
+from optexp_jax.cli.parsing import Commands, parse_classes, positive
+from optexp_jax.runs.layers import StoredLayer
 from optexp_jax.runs.raw_maps import RawMaps
+from optexp_jax.runs.record import Counts
+from optexp_jax.runs.reproof import ALL_TRIED
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.selection import parse_units
 from optexp_jax.runs.verify import Claim, UnitCheck, verify_run
@@ -18,16 +22,17 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "verify",
         help="check the results of a run independently",
-        description="Count every stored formula's IoU again, location by location, and prove "
-        "optima again by a simpler path, each within the time limit. Exit code 1 if anything is "
-        "wrong; what could not be proved in time is told, but is not wrong.",
+        description="Check every result against the run's own settings, count every stored "
+        "formula's IoU again, location by location, and prove optima and runners-up again by a "
+        "simpler path, each within the time limit. Exit code 1 if anything is wrong; what was not "
+        "checked or could not be proved in time is told, but is not wrong.",
         epilog="example: optexp verify runs/conv1 --time-limit 10",
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument("--units", metavar="UNITS", help="some units only, such as 0-49,100")
     parser.add_argument(
         "--time-limit",
-        type=float,
+        type=positive,
         default=60.0,
         metavar="SECONDS",
         help="for the proof of one unit (default: 60)",
@@ -37,14 +42,21 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="count on the dataset's own label maps too, read again without the table",
     )
+    parser.add_argument(
+        "--allow",
+        metavar="CLASSES",
+        help="what of yours the run and its table may use, with commas between: classes, "
+        "module:Class, and kinds of datasets, module.function",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
-    run = Run(options.folder)
+    run = Run(options.folder, allow=parse_classes(options.allow))
+    counts = run.counts
     units = None if options.units is None else set(parse_units(options.units))
-    total = len(run.results) if units is None else len(units)
+    total = counts.done if units is None else len(units)
     checks: list[UnitCheck] = []
     raw = RawMaps.of_table(_table_of(run)) if options.from_data else None
     found = verify_run(run, units=units, time_limit=options.time_limit, raw=raw)
@@ -60,16 +72,39 @@ def _run(options: argparse.Namespace) -> None:
     else:
         proved = sum(check.good and check.claim is Claim.REPROVED for check in checks)
         print(f"{len(checks)} units checked, {proved} optima re-proved, {len(wrong)} wrong")
+        print(f"Not checked: {'; '.join(_unchecked(checks, counts))}.")
     if wrong:
         named = ", ".join(str(check.unit) for check in wrong)
         raise ValueError(f"{len(wrong)} of {len(checks)} results are wrong: units {named}")
 
 
+def _unchecked(checks: Sequence[UnitCheck], counts: Counts) -> list[str]:
+    """What the checks say nothing about."""
+    left = counts.total - counts.finished
+    unproved = sum(check.claim is Claim.NOT_REPROVED for check in checks)
+    others = sum(check.others_proved is False for check in checks)
+    ties = sum(check.claim is Claim.REPROVED and check.how != ALL_TRIED for check in checks)
+    draws = sum((check.draws or 0) - check.draws_again for check in checks if check.good)
+    said = {
+        "units that were not asked for": counts.done - len(checks),
+        "units that are not done": left,
+        "units that failed, and why": counts.failed,
+        "claims that could not be proved again in time": unproved,
+        "lists of runners-up that could not be proved again in time": others,
+        "optima of which another formula may have the same IoU and come first": ties,
+        "draws of the null model": draws,
+    }
+    return [
+        "times and counters of work, and who did it",
+        *(f"{n} {what}" for what, n in said.items() if n),
+    ]
+
+
 def _table_of(run: Run) -> str:
-    inputs = run.inputs
-    if not isinstance(inputs, dict) or "table" not in inputs:
+    opener = run.opener
+    if not isinstance(opener, StoredLayer):
         raise ValueError(f"{run.path} does not say where its table is stored.")
-    return str(cast(dict[str, Any], inputs)["table"])
+    return opener.table
 
 
 def _as_json(check: UnitCheck) -> dict[str, Any]:
@@ -79,6 +114,9 @@ def _as_json(check: UnitCheck) -> dict[str, Any]:
         "claim": str(check.claim),
         "how": check.how,
         "on_data": check.on_data,
+        "runners_up_proved": check.others_proved,
+        "draws": check.draws,
+        "draws_again": check.draws_again,
         "faults": list(check.faults),
         "seconds": check.seconds,
     }

@@ -2,15 +2,16 @@
 
 import logging
 
+from optexp_jax.runs.database import RunStoreError
 from optexp_jax.runs.devices import DeviceThreads
 from optexp_jax.runs.inline import Inline
 from optexp_jax.runs.null import NullModel, NullResult
 from optexp_jax.runs.observer import Observer
+from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run, explain_layer
 from optexp_jax.runs.selection import UnitChoice, parse_units, sample_units
 from optexp_jax.runs.sources import BitmapUnits, Opener, UnitSource
-from optexp_jax.runs.store import Counts, RunStoreError
 from optexp_jax.runs.workers import LocalWorkers, WorkerDiedError
 
 # What a program that uses the library does with its log records is its own affair.

@@ -2,14 +2,15 @@
 
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, cast
 
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.settings import describe, rebuild
+from optexp_jax.runs.typed import make
 
 PACKAGES = ("optexp-jax", "jax", "jaxlib", "numpy", "scipy", "zarr", "equinox", "torch")
 
@@ -37,15 +38,13 @@ class Configuration:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Configuration":
-        """Inverse of `to_json`, where the method's class can be imported."""
-        return cls(
-            method=rebuild(data["method"]),
-            units=tuple(data["units"]),
-            table=data["table"],
-            source=data["source"],
-            null=rebuild(data["null"]),
-        )
+    def from_json(cls, data: Any, allow: Iterable[type[Any]] = ()) -> "Configuration":
+        """Inverse of `to_json`, for our classes and those in `allow`; else ValueError."""
+        if not isinstance(data, dict):
+            raise ValueError(f"This is no configuration of a run: {data!r}.")
+        fields = cast(dict[str, Any], data)
+        made = {key: rebuild(value, allow) for key, value in fields.items()}
+        return make(cls, made)
 
 
 def check_units(units: Sequence[int], n_units: int) -> tuple[int, ...]:

@@ -1,9 +1,12 @@
 """Results for other programs: data frames, CSV, JSON, Parquet."""
 
+import contextlib
 import csv
 import importlib.util
 import json
 import math
+import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +27,15 @@ COLUMNS = (
     "p_value",
     "runners_up",
     "equivalents",
+    "unverified",
     "limit_hit",
     "visited",
     "expanded",
     "estimated",
     "updated",
-    "speculative",
+    "speculative_visited",
+    "speculative_expanded",
+    "speculative_estimated",
     "compilations",
     "bounds",
     "stopped_by",
@@ -37,7 +43,22 @@ COLUMNS = (
     "seconds",
     "error",
 )
-_WHOLE = ("intersection", "union", "visited", "expanded", "estimated", "updated")
+_FORMULA_STARTS = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    "'",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)
+"""What spreadsheets take for the beginning of a formula; the last four are wide = + - @."""
+_WHOLE = ("intersection", "union", "visited", "expanded", "estimated", "updated", "compilations")
 
 
 def to_pandas(run: "Run") -> "pandas.DataFrame":
@@ -49,23 +70,39 @@ def to_pandas(run: "Run") -> "pandas.DataFrame":
     rows = run.rows()
     columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in COLUMNS}
     frame = pandas.DataFrame(columns)
-    whole = dict.fromkeys((*_WHOLE, "speculative", "compilations"), "Int64")
+    in_vain = [name for name in COLUMNS if name.startswith("speculative_")]
+    whole = dict.fromkeys((*_WHOLE, *in_vain), "Int64")
     exact = dict.fromkeys(("iou", "upper_bound", "gap", "p_value"), "Float64")
     return frame.astype({"unit": "int64", **whole, **exact, "search_seconds": "Float64"})
 
 
 def write_csv(run: "Run", path: Path) -> None:
-    """One line a unit; lists as JSON."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    """One line a unit; lists as JSON; text as `csv_text` writes it, for `text_of_csv` to read."""
+    rows = run.rows()
+    with _whole_or_not(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        for row in run.rows():
-            writer.writerow({name: _cell(row.get(name)) for name in COLUMNS})
+        for row in rows:
+            writer.writerow({name: csv_text(_cell(row.get(name))) for name in COLUMNS})
+
+
+def csv_text(value: Any) -> Any:
+    """A value for a cell. A spreadsheet would run text that begins as its formulas do, so that has
+    an apostrophe in front, and so has text that begins with one."""
+    runs = isinstance(value, str) and value.startswith(_FORMULA_STARTS)
+    return f"'{value}" if runs else value
+
+
+def text_of_csv(cell: str) -> str:
+    """The text of a cell that `csv_text` wrote."""
+    return cell.removeprefix("'")
 
 
 def write_json(run: "Run", path: Path) -> None:
     """Configuration, versions and all units."""
-    path.write_text(json.dumps(as_json(run), indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(as_json(run), indent=2) + "\n"
+    with _whole_or_not(path) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def write_parquet(run: "Run", path: Path) -> None:
@@ -73,9 +110,27 @@ def write_parquet(run: "Run", path: Path) -> None:
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError('Parquet files need pandas and pyarrow: pip install "optexp-jax[table]".')
     frame = to_pandas(run)
-    for name in ("runners_up", "equivalents"):
+    for name in ("runners_up", "equivalents", "unverified"):
         frame[name] = [_cell(value) for value in frame[name]]
-    frame.to_parquet(path, index=False)
+    with _whole_or_not(path) as partial:
+        frame.to_parquet(partial, index=False)
+
+
+@contextlib.contextmanager
+def _whole_or_not(path: Path) -> Generator[Path]:
+    """Another name to write to; the file gets its own when all of it is on the disk."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():  # a pipe, say
+        yield target
+        return
+    partial = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def as_json(run: "Run") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.explain import explain_counts
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.neuron import NeuronCounts
@@ -61,4 +62,4 @@ def _arrive(folder: str) -> _Travelling:
 
 
 def _explain_one(shared: _Travelling, neuron: NeuronCounts, method: AbstractMethod) -> Explanation:
-    return method.run(shared.table, neuron)
+    return explain_counts(shared.table, neuron, method)

@@ -1,7 +1,8 @@
 """Is an IoU above chance? The same unit, with its activation maps on the wrong samples."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from jaxtyping import Int
@@ -11,6 +12,9 @@ from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod, check_count
 from optexp_jax.runs.sources import UnitSource
 from optexp_jax.scores import Score
+
+MOST_DRAWS = 100_000
+"""Each costs as much as the unit itself, and its score is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,11 @@ class NullModel:
     """Another seed, other draws."""
 
     def __post_init__(self) -> None:
-        check_count(self.n, "n of the null model")
+        check_count(self.n, "n of the null model", MOST_DRAWS)
+        if isinstance(self.seed, bool) or not isinstance(cast(object, self.seed), int):
+            raise ValueError(f"seed of the null model must be a whole number; got {self.seed!r}.")
+        if self.seed < 0:
+            raise ValueError(f"seed of the null model must not be negative; got {self.seed}.")
 
     def draws(self, table: ConceptTable) -> Iterator[Draw]:
         """The draws for a table, each from a seed of its own."""
@@ -58,11 +66,29 @@ class NullModel:
 class NullResult:
     """How a unit's IoU compares with those of the draws."""
 
-    n: int
+    scores: tuple[Score, ...]
+    """Of the best formula in each draw."""
     at_least: int
     """Draws whose best formula reaches the unit's IoU."""
-    highest: float
-    mean: float
+
+    @classmethod
+    def of(cls, scores: Sequence[Score], found: Score) -> "NullResult":
+        """The comparison of a unit that has the score `found`."""
+        if not scores:
+            raise ValueError("There must be at least one draw to compare with.")
+        return cls(tuple(scores), sum(score.ratio >= found.ratio for score in scores))
+
+    @property
+    def n(self) -> int:
+        return len(self.scores)
+
+    @property
+    def highest(self) -> float:
+        return max(score.iou for score in self.scores)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean([score.iou for score in self.scores]))
 
     @property
     def p_value(self) -> float:
@@ -86,13 +112,4 @@ def compare_with_null(
         counted = source.counts(units, order=draw.order, shifts=draw.shifts)
         for unit, counts in zip(units, counted, strict=True):
             scores[unit].append(method.run(source.table, counts).score)
-    return {unit: _summarise(scores[unit], found[unit].score) for unit in units}
-
-
-def _summarise(scores: list[Score], found: Score) -> NullResult:
-    return NullResult(
-        n=len(scores),
-        at_least=sum(score.ratio >= found.ratio for score in scores),
-        highest=max(score.iou for score in scores),
-        mean=float(np.mean([score.iou for score in scores])),
-    )
+    return {unit: NullResult.of(scores[unit], found[unit].score) for unit in units}

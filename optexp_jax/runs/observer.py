@@ -1,7 +1,7 @@
 """Who is told how a run goes: a display, a log, or nobody."""
 
+from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
-from optexp_jax.runs.store import Counts
 from optexp_jax.runs.task import UnitProgress
 
 

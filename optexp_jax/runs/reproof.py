@@ -7,8 +7,11 @@ pairs enclose. What then could still be better is counted exactly. Other problem
 the published bounds. None of this uses the code of `TightBounds`.
 """
 
+import itertools
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import scipy.sparse
@@ -17,15 +20,21 @@ from jaxtyping import Bool, Float64, Int64
 from optexp_jax.bounds import PaperBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Status
+from optexp_jax.formula import Formula
+from optexp_jax.memory import require_memory
 from optexp_jax.methods.exhaustive import OVERHEAD, Exhaustive
 from optexp_jax.methods.optimal import Optimal
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import AND, AND_NOT, OR, Operator
-from optexp_jax.oracle import count_formulas
+from optexp_jax.oracle import count_formulas, enumerate_formulas
+from optexp_jax.runs.conformity import Space
 from optexp_jax.scores import Score
 
 ORACLE_WORK = 3 * 10**8
 """Formulas times signatures that the oracle gets through in a few seconds."""
+ALL_TRIED = "every formula was tried"
+BYTES_PER_PAIR = 40
+"""Of the matrices of all pairs that a second proof holds at once."""
 ROUNDING = 1e-12
 """IoUs that are closer, relatively, are compared as integers."""
 
@@ -61,6 +70,8 @@ class Reproof:
     proved: bool
     better: Score | None = None
     """A higher score of some formula, which disproves it."""
+    first: Formula | None = None
+    """Of the best formulas, the one that comes first, where all of them were tried."""
 
 
 def reprove(
@@ -76,13 +87,71 @@ def reprove(
     n_formulas = count_formulas(table.n_concepts, length, len(operators))
     if n_formulas * max(len(table.signatures), OVERHEAD) <= ORACLE_WORK:
         found = Exhaustive(length, operators=operators).run(table, neuron)
-        return _compare("every formula was tried", found.score, best, proved=True)
+        tried = _compare(ALL_TRIED, found.score, best, proved=True)
+        return replace(tried, first=found.formula if found.score == best else None)
     if depth <= 3 and set(operators) <= {OR, AND, AND_NOT}:
         return _Pairs(table, neuron, operators, best).prove(depth, time_limit)
     method = Optimal(length, bounds=PaperBounds(), operators=operators, time_limit=time_limit)
     found = method.run(table, neuron)
     proved = found.status is Status.OPTIMAL
     return _compare("searched with the published bounds", found.score, best, proved)
+
+
+def reprove_ranking(
+    table: ConceptTable,
+    neuron: NeuronCounts,
+    space: Space,
+    listed: Sequence[Score],
+    time_limit: float,
+) -> Reproof:
+    """Try to show that the best sets of locations have just these scores, best first.
+
+    `better` is the first score that should stand in the list and does not.
+    """
+    length, operators = space.length, space.operators
+    n_formulas = count_formulas(table.n_concepts, length, len(operators))
+    if n_formulas * max(len(table.signatures), OVERHEAD) <= ORACLE_WORK:
+        how = ALL_TRIED
+        scores = _best_sets(table, neuron, space)
+    else:
+        how = "searched with the published bounds"
+        method = Optimal(
+            length,
+            bounds=PaperBounds(),
+            operators=operators,
+            top_k=1 if space.within is not None else space.most,
+            within=space.within,
+            limit=space.most,
+            time_limit=time_limit,
+        )
+        found = method.run(table, neuron)
+        if found.status is not Status.OPTIMAL:
+            return Reproof(how, proved=False)
+        others = [Score(other.intersection, other.union) for other in found.runners_up]
+        scores = [] if found.formula is None else [found.score, *others]
+    for right, said in itertools.zip_longest(scores, listed):
+        if right != said:
+            return Reproof(how, proved=False, better=right or Score(0, 1))
+    return Reproof(how, proved=True)
+
+
+def _best_sets(table: ConceptTable, neuron: NeuronCounts, space: Space) -> list[Score]:
+    """Scores of the best sets of locations, as the space asks for them, by trying all formulas."""
+    weights = neuron.inside + neuron.outside
+    some = np.flatnonzero(weights)  # what holds nowhere does not tell sets apart
+    masks = np.stack([table.signatures.membership(k)[some] for k in range(table.n_concepts)])
+    sets: dict[bytes, Score] = {}
+    for scored in enumerate_formulas(
+        masks, neuron.inside[some], neuron.outside[some], space.length, space.operators
+    ):
+        for row in np.flatnonzero(scored.intersections).tolist():
+            score = Score(int(scored.intersections[row]), neuron.size + int(scored.extras[row]))
+            sets[np.packbits(scored.masks[row]).tobytes()] = score
+    scores = sorted(sets.values(), key=lambda score: -score.ratio)[: space.most]
+    if space.within is not None and scores:
+        least = scores[0].ratio * (1 - Fraction(repr(space.within)))
+        scores = [score for score in scores if score.ratio >= least]
+    return scores
 
 
 def _compare(how: str, found: Score, best: Score, proved: bool) -> Reproof:
@@ -104,14 +173,21 @@ class _Pairs:
         best: Score,
     ):
         self._table, self._neuron, self._operators, self._best = table, neuron, operators, best
+        require_memory(
+            BYTES_PER_PAIR * table.n_concepts**2,
+            f"A second proof over {table.n_concepts} concepts",
+            "Verify the run on a larger machine.",
+        )
         incidence = table.signatures.incidence
         self._inside, self._outside = (
             _weighted_gram(incidence, weights) for weights in (neuron.inside, neuron.outside)
         )
         self._v = best.iou
-        # Twelve terms at most, each rounded; what is within this of the goal is counted exactly.
-        self._slack = 2.0**-40 * table.n_locations
-        self._goal = self._v * neuron.size - self._slack
+        # A bound sums eight terms at most, each of a part of a, b or c; they and their sum are off
+        # by less than 2**-46 of these three. What may be as high as the goal is counted exactly.
+        own = self._inside.diagonal() + self._v * self._outside.diagonal()
+        self._rounding = 2.0**-46 * own
+        self._goal = self._v * neuron.size * (1 - 2.0**-46)
         self._g = self._inside - self._v * self._outside
         self._rank = np.argsort(np.argsort(-self._inside.diagonal(), kind="stable"))
 
@@ -202,8 +278,9 @@ class _Pairs:
         first: Operator,
         second: Operator,
     ) -> Float64[np.ndarray, "rows columns"]:
-        """The most that g of (a first b) second c can be."""
-        rest = _rest(self._g, a, b, c, first, second)
+        """The most that g of (a first b) second c can be, rounded up."""
+        rounding = self._rounding[a] + self._rounding[b][:, None] + self._rounding[c]
+        rest = _rest(self._g, a, b, c, first, second) + rounding
         low_in, high_in = _enclose(self._inside, a, b, c)
         low_out, high_out = _enclose(self._outside, a, b, c)
         if _SIGN[first, second] > 0:

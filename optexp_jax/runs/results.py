@@ -1,12 +1,24 @@
 """What is kept of a unit: its explanation, or why there is none, as plain JSON."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Seconds, Status
+from optexp_jax.explanation import (
+    Explanation,
+    RunnerUp,
+    SearchStats,
+    Seconds,
+    Speculative,
+    Status,
+)
 from optexp_jax.formula import Formula
+from optexp_jax.operators import operator_from_json, operator_to_json
 from optexp_jax.runs.null import NullResult
+from optexp_jax.runs.typed import make
+from optexp_jax.scores import Score
+from optexp_jax.unverified import UnverifiedStep
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,7 @@ class UnitResult:
             return {"unit": self.unit, "error": self.error, "seconds": self.seconds}
         stats = dataclasses.asdict(found.stats)
         phases = stats.pop("seconds")
+        in_vain = stats.pop("speculative")
         return {
             "unit": self.unit,
             "formula": None if found.formula is None else str(found.formula),
@@ -42,8 +55,10 @@ class UnitResult:
                 {"formula": str(other.formula), "iou": other.iou} for other in found.runners_up
             ],
             "equivalents": [str(formula) for formula in found.equivalents],
+            "unverified": [str(step) for step in found.unverified],
             "limit_hit": found.limit_hit,
             **stats,
+            **{f"speculative_{counter}": count for counter, count in in_vain.items()},
             "search_seconds": phases["total"],
             "seconds": self.seconds,
             "error": self.error,
@@ -51,25 +66,33 @@ class UnitResult:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, exactly; `from_json` reads it back."""
+        drawn = () if self.null is None else self.null.scores
         return {
             "unit": self.unit,
             "explanation": None if self.explanation is None else _explanation(self.explanation),
-            "null": None if self.null is None else dataclasses.asdict(self.null),
+            "null": None if self.null is None else [[x.intersection, x.union] for x in drawn],
             "error": self.error,
             "seconds": self.seconds,
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "UnitResult":
-        """Inverse of `to_json`."""
-        found, null = data["explanation"], data["null"]
-        return cls(
-            unit=data["unit"],
-            explanation=None if found is None else _read_explanation(found),
-            null=None if null is None else NullResult(**null),
-            error=data["error"],
-            seconds=data["seconds"],
-        )
+    def from_json(cls, data: Any) -> "UnitResult":
+        """Inverse of `to_json`; ValueError for anything that it could not have written."""
+        try:
+            found = None if data["explanation"] is None else _read_explanation(data["explanation"])
+            null = None
+            if data["null"] is not None:
+                if found is None:
+                    raise ValueError("a unit without an explanation has nothing to compare")
+                scores = [Score(*_counts(*pair)) for pair in data["null"]]
+                null = NullResult.of(scores, found.score)
+            result = make(cls, {**data, "explanation": found, "null": null})
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from None
+        _check_float(result.seconds)
+        if (result.error is None) != (found is not None):
+            raise ValueError("a unit has an explanation or an error")
+        return result
 
     def same_finding(self, other: "UnitResult") -> bool:
         """Whether both say the same; how long it took does not count."""
@@ -102,32 +125,62 @@ def _explanation(found: Explanation) -> dict[str, Any]:
             }
             for other in found.runners_up
         ],
+        "unverified": [
+            {
+                "operator": operator_to_json(step.operator),
+                "concept": step.concept,
+                "part": list(step.part),
+            }
+            for step in found.unverified
+        ],
         "limit_hit": found.limit_hit,
     }
 
 
-def _read_explanation(data: dict[str, Any]) -> Explanation:
-    stats: dict[str, Any] = {**data["stats"], "seconds": Seconds(**data["stats"]["seconds"])}
-    return Explanation(
-        formula=None if data["formula"] is None else Formula.from_dict(data["formula"]),
-        intersection=data["intersection"],
-        union=data["union"],
-        upper_bound=data["upper_bound"],
-        status=Status(data["status"]),
-        stats=SearchStats(**stats),
-        equivalents=_formulas(data["equivalents"]),
-        runners_up=tuple(
-            RunnerUp(
-                Formula.from_dict(other["formula"]),
-                other["intersection"],
-                other["union"],
-                _formulas(other["equivalents"]),
-            )
-            for other in data["runners_up"]
-        ),
-        limit_hit=data["limit_hit"],
-    )
+def _read_explanation(data: Any) -> Explanation:
+    seconds = make(Seconds, data["stats"]["seconds"])
+    in_vain = make(Speculative, data["stats"]["speculative"])
+    stats = make(SearchStats, {**data["stats"], "speculative": in_vain, "seconds": seconds})
+    for value in (data["upper_bound"], *dataclasses.astuple(seconds)):
+        _check_float(value)
+    intersection, union = _counts(data["intersection"], data["union"])
+    found = {
+        **data,
+        "formula": None if data["formula"] is None else Formula.from_dict(data["formula"]),
+        "intersection": intersection,
+        "union": union,
+        "status": Status(data["status"]),
+        "stats": stats,
+        "equivalents": _formulas(data["equivalents"]),
+        "runners_up": tuple(_read_runner_up(other) for other in data["runners_up"]),
+        "unverified": tuple(_read_unverified(step) for step in data["unverified"]),
+        "state": None,
+    }
+    return make(Explanation, found)
+
+
+def _read_runner_up(data: Any) -> RunnerUp:
+    _counts(data["intersection"], data["union"])
+    formula, equivalents = Formula.from_dict(data["formula"]), _formulas(data["equivalents"])
+    return make(RunnerUp, {**data, "formula": formula, "equivalents": equivalents})
+
+
+def _read_unverified(data: Any) -> UnverifiedStep:
+    operator, part = operator_from_json(data["operator"]), tuple(data["part"])
+    return make(UnverifiedStep, {**data, "operator": operator, "part": part})
 
 
 def _formulas(data: list[Any]) -> tuple[Formula, ...]:
     return tuple(Formula.from_dict(formula) for formula in data)
+
+
+def _counts(intersection: object, union: object) -> tuple[int, int]:
+    """An intersection and a union, if they can be those of two sets."""
+    if type(intersection) is int and type(union) is int and 0 <= intersection <= union:
+        return intersection, union
+    raise ValueError(f"{intersection!r}/{union!r} is no IoU")
+
+
+def _check_float(value: object) -> None:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no number")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.optimal import Optimal
@@ -12,11 +12,12 @@ from optexp_jax.runs.inline import Inline
 from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.opening import make_opener
+from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.runner import Runner
-from optexp_jax.runs.settings import describe, rebuild
-from optexp_jax.runs.sources import Opener, UnitSource
-from optexp_jax.runs.store import Counts, RunStore
+from optexp_jax.runs.settings import classes_in, describe, rebuild
+from optexp_jax.runs.sources import Opener, SourceIdentity, UnitSource
+from optexp_jax.runs.store import RunStore
 from optexp_jax.runs.task import open_source
 from optexp_jax.runs.workers import LocalWorkers
 
@@ -69,6 +70,7 @@ def explain_layer(
             opener,
             method,
             null=null,
+            identity=SourceIdentity.of(opened),
             executor=Inline() if executor is None else executor,
             in_flight=_capacity(executor) if in_flight is None else in_flight,
             chunk=CHUNK if null is not None or _tells_at_once(executor) else 1,
@@ -76,7 +78,8 @@ def explain_layer(
         ).run()
     finally:
         store.close()
-    return Run(path)
+    own = [method, source] if isinstance(source, Opener) else [method]
+    return Run(path, allow=classes_in(own))
 
 
 def _tells_at_once(executor: Executor | None) -> bool:
@@ -96,8 +99,10 @@ def _capacity(executor: Executor | None) -> int:
 class Run:
     """The results of a run, as far as it is. Reading never disturbs processes that work on it."""
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, *, allow: Iterable[type[Any]] = ()):
+        """`allow` names classes of yours that the run may make again: bounds, guides, openers."""
         self.path = Path(path)
+        self.allow = tuple(allow)
         RunStore.open(self.path).close()
 
     @property
@@ -123,12 +128,17 @@ class Run:
     @property
     def counts(self) -> Counts:
         """How many units wait, are worked on, are done and have failed."""
-        return self._read(lambda store: store.counts())
+        return self._read(lambda store: store.checked_counts())
 
     @property
     def method(self) -> AbstractMethod:
         """The method, made again."""
-        return Configuration.from_json(self.configuration).method
+        return self.asked.method
+
+    @property
+    def asked(self) -> Configuration:
+        """The configuration, made again."""
+        return Configuration.from_json(self.configuration, self.allow)
 
     @property
     def results(self) -> list[UnitResult]:
@@ -137,12 +147,21 @@ class Run:
 
     def open_source(self) -> UnitSource:
         """The units of the run, opened again from where they were; refused if they changed."""
-        if self.inputs is None:
+        return self.check_source(open_source(self.opener))
+
+    @property
+    def opener(self) -> Opener:
+        """How the source was opened, made again."""
+        inputs = self.inputs
+        if inputs is None:
             raise ValueError(
                 f"{self.path} was made of units in memory, which cannot be opened again. Pass the "
-                "source yourself."
+                "source yourself, in Python."
             )
-        return self.check_source(open_source(cast(Opener, rebuild(self.inputs))))
+        opener = rebuild(inputs, self.allow)
+        if not isinstance(opener, Opener):
+            raise ValueError(f"{self.path} does not say how to open its units.")
+        return opener
 
     def check_source(self, source: UnitSource) -> UnitSource:
         """The source, if its checksums are those of the run."""

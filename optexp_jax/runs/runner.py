@@ -14,7 +14,7 @@ from optexp_jax.runs.inline import Inline
 from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.results import UnitResult
-from optexp_jax.runs.sources import Opener
+from optexp_jax.runs.sources import Opener, SourceIdentity
 from optexp_jax.runs.store import LEASE, RunStore
 from optexp_jax.runs.task import Task, run_task
 from optexp_jax.runs.workers import LocalWorkers
@@ -37,6 +37,7 @@ class Runner:
         method: AbstractMethod,
         *,
         null: NullModel | None = None,
+        identity: SourceIdentity | None = None,
         executor: Executor,
         in_flight: int = 1,
         chunk: int = 1,
@@ -46,6 +47,7 @@ class Runner:
         self._opener = opener
         self._method = method
         self._null = null
+        self._identity = identity
         self._executor = executor
         self._in_flight = in_flight
         self._chunk = chunk
@@ -103,7 +105,7 @@ class Runner:
                 return
 
     def _submit(self, units: tuple[int, ...]) -> None:
-        task = Task(self._opener, self._method, units, self._null)
+        task = Task(self._opener, self._method, units, self._null, self._identity)
         try:
             future = self._executor.submit(run_task, task)
         except BrokenExecutor as error:
@@ -137,6 +139,7 @@ class Runner:
             results: list[UnitResult] = future.result()
         except Exception as error:
             if not _is_death(error):
+                tasks.forget_sources()  # those of this process may be as stale as the workers'
                 raise
             self._again(left, error)
             return

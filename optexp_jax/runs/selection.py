@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from optexp_jax.runs.configuration import check_units
 
-_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
+# No more digits than a number of units can have.
+_RANGE = re.compile(r"\s*([0-9]{1,15})\s*(?:-\s*([0-9]{1,15})\s*)?")
+MOST_UNITS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,25 @@ class UnitChoice:
         """The units of a layer with so many."""
         if self.random is not None:
             return sample_units(n_units, self.random, self.seed)
-        chosen = range(n_units) if self.units is None else parse_units(self.units)
-        return check_units(chosen, n_units)
+        if self.units is None:
+            return check_units(range(n_units), n_units)
+        ranges = parse_ranges(self.units)
+        # Before anything is listed: a range may have any end.
+        check_units([end for part in ranges for end in (part[0], part[-1])], n_units)
+        return check_units([unit for part in ranges for unit in part], n_units)
 
 
 def parse_units(text: str) -> list[int]:
     """The units of a text such as `0-49,100`."""
-    chosen: list[int] = []
+    ranges = parse_ranges(text)
+    if sum(map(len, ranges)) > MOST_UNITS:
+        raise ValueError(f"{text!r} names more units than any layer has; at most {MOST_UNITS}.")
+    return [unit for part in ranges for unit in part]
+
+
+def parse_ranges(text: str) -> list[range]:
+    """The same without listing them."""
+    ranges: list[range] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
@@ -44,8 +58,8 @@ def parse_units(text: str) -> list[int]:
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ValueError(f"The range {part.strip()} ends before it begins.")
-        chosen += range(first, last + 1)
-    return chosen
+        ranges.append(range(first, last + 1))
+    return ranges
 
 
 def sample_units(n_units: int, n: int, seed: int = 0) -> tuple[int, ...]:

@@ -1,20 +1,69 @@
 """Settings objects as JSON and back: methods, bounds, guides, ways to open a source.
 
 A dataclass (every Equinox module is one) becomes its class and its fields. That is enough to tell
-whether two are the same, and to make it again in another process.
+whether two are the same, and to make it again in another process. Nothing is made, and nothing is
+imported, because a file says so: only the classes named here, and those that the caller allows.
 """
 
 import dataclasses
 import hashlib
 import importlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from optexp_jax.operators import Operator, operator_from_json, operator_to_json
+from optexp_jax.runs.typed import make
 
 CLASS, OPERATOR, ARRAY = "class", "operator", "array"
+
+OWN_CLASSES = frozenset(
+    f"optexp_jax.{name}"
+    for name in (
+        "methods.optimal:Optimal",
+        "methods.beam:Beam",
+        "methods.exhaustive:Exhaustive",
+        "methods.netdissect:NetDissect",
+        "bounds.tight:TightBounds",
+        "bounds.paper:PaperBounds",
+        "bounds.vectors:PublishedVectors",
+        "bounds.vectors:LabelVectors",
+        "guides.quantity:QuantityGuide",
+        "guides.mmesh:MMESHGuide",
+        "runs.null:NullModel",
+        "runs.layers:StoredLayer",
+        "runs.shared:SharedBitmaps",
+    )
+)
+"""Classes that hold settings only: making one does nothing else."""
+
+
+class ForeignClassError(ValueError):
+    """A file names a class that is not one of ours and that nobody has allowed."""
+
+    def __init__(self, name: object):
+        super().__init__(
+            f"These settings name the class {str(name)!r}, which is not part of optexp_jax. Its "
+            "code runs only if you name it too: if it is yours, pass --allow "
+            f"{name}, or in Python Run(path, allow=[...]) with the class."
+        )
+
+
+def class_name(kind: type[Any]) -> str:
+    """How a class is named in descriptions: `module:Class`."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def classes_in(value: object) -> set[type[Any]]:
+    """The classes of all dataclasses that settings are made of."""
+    if isinstance(value, tuple | list):
+        return {kind for item in cast(list[object], value) for kind in classes_in(item)}
+    if not dataclasses.is_dataclass(value) or isinstance(value, type | Operator):
+        return set()
+    fields = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    return {type(value), *classes_in(fields)}
 
 
 def describe(value: object) -> Any:
@@ -33,7 +82,7 @@ def describe(value: object) -> Any:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         kind = type(value)
         return {
-            CLASS: f"{kind.__module__}:{kind.__qualname__}",
+            CLASS: class_name(kind),
             **{name: describe(item) for name, item in fields.items()},
         }
     if hasattr(value, "__array__"):
@@ -45,23 +94,40 @@ def describe(value: object) -> Any:
     )
 
 
-def rebuild(data: Any) -> Any:
-    """Inverse of `describe`, for what does not hold arrays. Lists come back as tuples."""
+def rebuild(data: Any, allow: Iterable[type[Any]] = ()) -> Any:
+    """Inverse of `describe`, for what does not hold arrays. Lists come back as tuples.
+
+    ValueError for anything that `describe` could not have written of our classes and those in
+    `allow`.
+    """
+    try:
+        return _rebuild(data, {class_name(kind): kind for kind in allow})
+    except (TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"These are no settings ({type(error).__name__}: {error}).") from None
+
+
+def _rebuild(data: Any, allowed: Mapping[str, type[Any]]) -> Any:
     if isinstance(data, list):
-        return tuple(rebuild(item) for item in cast(list[Any], data))
+        return tuple(_rebuild(item, allowed) for item in cast(list[Any], data))
     if not isinstance(data, dict):
         return data
     fields = cast(dict[str, Any], data)
-    if OPERATOR in fields:
+    if fields.keys() == {OPERATOR}:
         return operator_from_json(fields[OPERATOR])
     if CLASS not in fields:
         raise ValueError(f"These settings hold an array and cannot be made again: {data!r}.")
-    settings = {name: rebuild(item) for name, item in fields.items() if name != CLASS}
-    return find_class(fields[CLASS])(**settings)
+    name = fields[CLASS]
+    if name in OWN_CLASSES:
+        kind = find_class(name)
+    elif name in allowed:
+        kind = allowed[name]
+    else:
+        raise ForeignClassError(name)
+    return make(kind, {key: _rebuild(fields[key], allowed) for key in fields if key != CLASS})
 
 
 def find_class(text: str) -> type[Any]:
-    """The class that `module:Class` names."""
+    """The class that `module:Class` names. It is imported, so only users may name it, no file."""
     module, colon, name = text.partition(":")
     if not colon or not name:
         raise ValueError(f"{text!r} does not name a class; write module:Class.")
@@ -69,7 +135,7 @@ def find_class(text: str) -> type[Any]:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # it is not our code, and may raise anything
         raise ValueError(f"{text!r} does not name a class that can be imported: {error}.") from None
     if not isinstance(found, type):
         raise ValueError(f"{text!r} is not a class.")

@@ -1,28 +1,43 @@
 """Tables and bitmaps as plain arrays on disk, which worker processes map and share.
 
 A Zarr store is compressed, so every process that loads it holds a copy of its own. Mapped arrays
-are held once by the operating system, however many processes read them.
+are held once by the operating system, however many processes read them. Each process checks their
+digests when it maps them; a folder that does not fit is written again when a run begins.
 """
 
 import json
-import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-import zarr
 
 from optexp_jax.concepts.patches import Patches, RankArray, SampleMap
 from optexp_jax.concepts.signatures import Signatures
-from optexp_jax.concepts.storage import CheckedRanks
+from optexp_jax.concepts.storage import TABLE_STORE
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.digests import (
+    Digests,
+    MisfitError,
+    digest_of,
+    read_checked,
+    read_digests,
+    write_digests,
+)
+from optexp_jax.durable import rename_folder, sync_tree
 from optexp_jax.runs.sources import BitmapUnits, Opener, UnitSource
+from optexp_jax.stores import DataFileError
 
 _SPARSE = ("data", "indices", "indptr")
+HEAD = "head.json"
+
+
+class SharedFileError(DataFileError):
+    """Arrays that workers share are damaged or gone."""
 
 
 def share_table(table: ConceptTable, folder: Path, stored: Path | None = None) -> Path:
@@ -31,9 +46,16 @@ def share_table(table: ConceptTable, folder: Path, stored: Path | None = None) -
     The map of a table that is `stored` in a file stays there: it is read in blocks anyway.
     """
     target = folder / f"table-{table.fingerprint}"
-    if target.exists():
-        return target
     located = table.sample_map
+    head = {
+        "names": table.names,
+        "categories": table.categories,
+        "location_shape": None if located is None else located.location_shape,
+        "ranks_digest": None if located is None else located.digest,
+        "stored": None if stored is None else str(stored.resolve()),
+    }
+    if is_whole(target, head):
+        return target
     arrays = {
         "signature_indptr": table.signatures.indptr,
         "signature_indices": table.signatures.indices,
@@ -49,52 +71,44 @@ def share_table(table: ConceptTable, folder: Path, stored: Path | None = None) -
         arrays["given_rows"] = table.given_rows
     if located is not None and stored is None:
         arrays["ranks"] = located.block(0, located.n_samples)
-    head = {
-        "names": table.names,
-        "categories": table.categories,
-        "location_shape": None if located is None else located.location_shape,
-        "ranks_digest": None if located is None else located.digest,
-        "stored": None if stored is None else str(stored.resolve()),
-    }
     return publish(target, arrays, head)
 
 
 def open_shared_table(folder: Path) -> ConceptTable:
     """A table whose arrays are mapped, not read."""
-    head = json.loads((folder / "head.json").read_text(encoding="utf-8"))
+    shared = SharedArrays.open(folder)
+    head, arrays = shared.head, shared.arrays
     sample_map = None
     if head["location_shape"] is not None:
-        shape, digest = tuple(head["location_shape"]), head["ranks_digest"]
-        sample_map = SampleMap(shape, _ranks(folder, head["stored"], digest), digest)
-    has_rows = (folder / "given_rows.npy").exists()
+        sample_map = SampleMap(tuple(head["location_shape"]), _ranks(shared), head["ranks_digest"])
     names = tuple(head["names"])
     table = ConceptTable(
         names=names,
         categories=tuple(head["categories"]),
-        signatures=Signatures(
-            _map(folder, "signature_indptr"), _map(folder, "signature_indices"), len(names)
-        ),
-        patches=Patches(
-            *(_map(folder, f"patch_{part}") for part in ("indptr", "signature", "size"))
-        ),
+        signatures=Signatures(arrays["signature_indptr"], arrays["signature_indices"], len(names)),
+        patches=Patches(*(arrays[f"patch_{part}"] for part in ("indptr", "signature", "size"))),
         sample_map=sample_map,
-        given_rows=_map(folder, "given_rows") if has_rows else None,
+        given_rows=arrays.get("given_rows"),
     )
     # What is derived from them, and cached, is shared too.
-    table.__dict__["sizes"] = _map(folder, "sizes")
+    table.__dict__["sizes"] = arrays["sizes"]
     shape = (len(table.signatures), table.n_concepts)
     for name, kind in (("incidence", scipy.sparse.csr_array), ("holders", scipy.sparse.csc_array)):
-        parts = tuple(_map(folder, f"{name}_{part}") for part in _SPARSE)
+        parts = tuple(arrays[f"{name}_{part}"] for part in _SPARSE)
         table.signatures.__dict__[name] = kind(parts, shape=shape, copy=False)
     return table
 
 
-def _ranks(folder: Path, stored: str | None, digest: str) -> RankArray:
+def _ranks(shared: "SharedArrays") -> RankArray:
+    stored = shared.head["stored"]
     if stored is None:
-        return _map(folder, "ranks")
-    array = zarr.open_group(stored, mode="r")["ranks"]
-    assert isinstance(array, zarr.Array)
-    return CheckedRanks(array, digest)
+        return shared.arrays["ranks"]
+    store = TABLE_STORE.open(Path(stored))
+    if store.attributes["ranks_digest"] != shared.head["ranks_digest"]:
+        raise TABLE_STORE.error(
+            f"{stored} was replaced by another table since the run began. Begin another run."
+        )
+    return store.array("ranks")
 
 
 @dataclass(frozen=True)
@@ -105,36 +119,91 @@ class SharedBitmaps(Opener):
     table: str
 
     def open(self) -> UnitSource:
-        bitmaps = np.load(Path(self.folder) / "bitmaps.npy", mmap_mode="r")
-        return BitmapUnits(open_shared_table(Path(self.table)), bitmaps)
+        shared = SharedArrays.open(Path(self.folder))
+        return BitmapUnits(open_shared_table(Path(self.table)), shared.arrays["bitmaps"])
 
 
 def share_bitmaps(source: BitmapUnits, folder: Path) -> SharedBitmaps:
     """Write units in memory so that other processes can open them."""
     table = share_table(source.table, folder)
     target = folder / f"bitmaps-{source.fingerprint}"
-    if not target.exists():
+    if not is_whole(target, {}):
         publish(target, {"bitmaps": source.bitmaps}, {})
     return SharedBitmaps(str(target.resolve()), str(table.resolve()))
 
 
-def publish(target: Path, arrays: dict[str, np.ndarray], head: dict[str, Any]) -> Path:
+@dataclass(frozen=True, eq=False)
+class SharedArrays:
+    """Arrays of a folder, mapped."""
+
+    head: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    @classmethod
+    def open(cls, folder: Path) -> "SharedArrays":
+        """Map the arrays of a folder, if they are those that were written there."""
+        try:
+            digests = read_digests(folder)
+            head = json.loads(read_checked(folder, HEAD, digests))
+            if head["name"] != folder.name:
+                raise MisfitError(f"it was written as {head['name']}")
+            names = [name for name in digests if name != HEAD]
+            return cls(
+                head, {name.removesuffix(".npy"): _map(folder, name, digests) for name in names}
+            )
+        except (OSError, MisfitError) as error:
+            raise SharedFileError(
+                f"{folder} is damaged or gone ({error}). Begin again with the same command: it is "
+                "then made anew."
+            ) from error
+
+
+def is_whole(target: Path, head: Mapping[str, Any]) -> bool:
+    """Whether a folder holds arrays that fit their digests, with such a head."""
+    if not target.exists():
+        return False
+    try:
+        found = SharedArrays.open(target).head
+    except SharedFileError:
+        return False
+    return found == _with_name(target, head)
+
+
+def publish(target: Path, arrays: Mapping[str, np.ndarray], head: Mapping[str, Any]) -> Path:
     """Write a folder of arrays that others see whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     for name, array in arrays.items():
         np.save(partial / f"{name}.npy", array)
-    (partial / "head.json").write_text(json.dumps(head), encoding="utf-8")
+    (partial / HEAD).write_text(json.dumps(_with_name(target, head)), encoding="utf-8")
+    write_digests(partial, {path.name: _digest(path) for path in partial.iterdir()})
     partial.chmod(0o755)
+    sync_tree(partial)
+    if target.exists():  # damaged, or of a table that lay elsewhere; who has mapped it keeps it
+        shutil.rmtree(target, ignore_errors=True)
     try:
-        os.rename(partial, target)
+        rename_folder(partial, target)
     except OSError:
         shutil.rmtree(partial)
-        if not target.exists():  # else another process was first, with the same content
+        if not is_whole(target, head):  # else another process was first, with the same content
             raise
     return target
 
 
-def _map(folder: Path, name: str) -> np.ndarray:
+def _with_name(target: Path, head: Mapping[str, Any]) -> dict[str, Any]:
+    """The head as it is read again: it says under which name it was written."""
+    return json.loads(json.dumps({"name": target.name, **head}))
+
+
+def _digest(path: Path) -> str:
+    return digest_of(np.memmap(path, np.uint8, mode="r").data)
+
+
+def _map(folder: Path, name: str, digests: Digests) -> np.ndarray:
+    try:
+        if _digest(folder / name) != digests[name]:
+            raise MisfitError(f"{name} is not what was written there")
+    except (FileNotFoundError, ValueError) as error:  # numpy maps no empty file
+        raise MisfitError(f"{name} is missing or damaged ({error})") from error
     # A plain view: sparse matrices and beartype alike treat the memmap class as something special.
-    return np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray)
+    return np.load(folder / name, mmap_mode="r").view(np.ndarray)

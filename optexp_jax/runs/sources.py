@@ -14,6 +14,7 @@ from jaxtyping import Bool, Int
 from optexp_jax.concepts.inputs import to_bool
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.neuron import NeuronCounts
+from optexp_jax.stores import DataFileError
 
 
 @runtime_checkable
@@ -59,6 +60,28 @@ class HasRanges(Protocol):
     def range_of(self, unit: int) -> Any:
         """A range; its `skipped` says why a unit has none, or is None."""
         ...
+
+
+@dataclass(frozen=True)
+class SourceIdentity:
+    """Checksums of a source, to tell whether it is still the one that a run began with."""
+
+    table: str
+    source: str
+
+    @classmethod
+    def of(cls, source: UnitSource) -> "SourceIdentity":
+        return cls(source.table.fingerprint, source.fingerprint)
+
+    def check(self, source: UnitSource) -> None:
+        """Refuse a source that was replaced by another since."""
+        found = SourceIdentity.of(source)
+        if found != self:
+            what = "table" if found.table != self.table else "source"
+            raise DataFileError(
+                f"The {what} of the run was replaced by another since it began. Put the former one "
+                "back, or begin another run."
+            )
 
 
 class Opener(abc.ABC):

@@ -13,8 +13,12 @@ from optexp_jax.methods.optimal import Optimal
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.runs.null import NullModel, compare_with_null
 from optexp_jax.runs.results import UnitResult
-from optexp_jax.runs.sources import HasRanges, Opener, UnitSource
+from optexp_jax.runs.sources import HasRanges, Opener, SourceIdentity, UnitSource
 from optexp_jax.search.driver import Progress
+from optexp_jax.stores import DataFileError
+
+SOURCE_ERRORS = (DataFileError, OSError)
+"""What tells of the data and not of a unit. It stops the run, and its units wait for the mend."""
 
 REPORT_EVERY = 0.2
 """Seconds between reports on one search."""
@@ -57,6 +61,8 @@ class Task:
     method: AbstractMethod
     units: tuple[int, ...]
     null: NullModel | None = None
+    identity: SourceIdentity | None = None
+    """Of the source that the run began with."""
 
 
 _listener: ContextVar[Tell | None] = ContextVar("listener", default=None)
@@ -71,9 +77,20 @@ def listen(tell: Tell | None) -> None:
 def run_task(task: Task) -> list[UnitResult]:
     """Explain the units of a task, telling of each; what fails is a result too.
 
-    With a null model all units are done when the last draw is, else one after another.
+    With a null model all units are done when the last draw is, else one after another. An error of
+    the data is raised: no unit is to blame for it.
     """
+    try:
+        return _run_task(task)
+    except SOURCE_ERRORS:
+        forget_sources()
+        raise
+
+
+def _run_task(task: Task) -> list[UnitResult]:
     source = open_source(task.opener)
+    if task.identity is not None:
+        task.identity.check(source)
     start = time.perf_counter()
     counts = _count_all(source, task.units)
     counting = (time.perf_counter() - start) / len(task.units)
@@ -105,6 +122,11 @@ def open_source(opener: Opener) -> UnitSource:
     return _open_at(opener, _place.get())
 
 
+def forget_sources() -> None:
+    """Open sources anew when they are next asked for: their files may be mended by then."""
+    _open_at.cache_clear()
+
+
 @functools.lru_cache(maxsize=16)
 def _open_at(opener: Opener, place: str) -> UnitSource:
     return opener.open()
@@ -114,6 +136,8 @@ def _count_all(source: UnitSource, units: tuple[int, ...]) -> list[NeuronCounts 
     """Counts of all units in one pass; where that fails, each will be counted alone."""
     try:
         return list(source.counts(units))
+    except SOURCE_ERRORS:
+        raise
     except Exception:
         return [None] * len(units)
 
@@ -134,6 +158,8 @@ def _run_unit(
             if reason is not None:
                 raise ValueError(f"The unit is never active: {reason}")
         found = explain(source.table, counts, _reporting(method, unit))
+    except SOURCE_ERRORS:
+        raise
     except Exception as error:  # whatever it is, the other units of the layer can be done
         return UnitResult(unit, error=_text(error), seconds=time.perf_counter() - start)
     found = dataclasses.replace(found, state=None)
@@ -148,6 +174,8 @@ def _with_null(
     start = time.perf_counter()
     try:
         compared = compare_with_null(null, source, found, method) if found else {}
+    except SOURCE_ERRORS:
+        raise
     except Exception as error:
         text = _text(error)
         return [
@@ -164,7 +192,8 @@ def _with_null(
 
 
 def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    text = str(error) or ("out of memory" if isinstance(error, MemoryError) else "no reason given")
+    return f"{type(error).__name__}: {text}"
 
 
 def _reporting(method: AbstractMethod, unit: int) -> AbstractMethod:

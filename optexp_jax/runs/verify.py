@@ -1,7 +1,7 @@
 """An independent check of stored results: scores location by location, and optima proved again."""
 
 import enum
-import itertools
+import hashlib
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +12,13 @@ from jaxtyping import Bool
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formula import Formula
-from optexp_jax.methods import AbstractMethod, NetDissect
-from optexp_jax.operators import DEFAULT_OPERATORS, Operator
+from optexp_jax.neuron import NeuronCounts
+from optexp_jax.runs.configuration import Configuration
+from optexp_jax.runs.conformity import Space, conformity_faults, ranking, space_of
+from optexp_jax.runs.null_check import NullCheck, check_null
 from optexp_jax.runs.raw_maps import RawMaps, truth
-from optexp_jax.runs.reproof import reprove
+from optexp_jax.runs.reproof import reprove, reprove_ranking
+from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
 from optexp_jax.scores import Score
@@ -42,6 +45,12 @@ class UnitCheck:
     seconds: float = 0.0
     on_data: bool = False
     """Whether scores were counted on the dataset's label maps too."""
+    others_proved: bool | None = None
+    """Whether it was proved again that no other runners-up belong there; None if none are asked."""
+    draws: int | None = None
+    """Draws of the null model, if there is one."""
+    draws_again: int = 0
+    """How many of them were done again."""
 
     @property
     def good(self) -> bool:
@@ -50,8 +59,13 @@ class UnitCheck:
     def __str__(self) -> str:
         if self.faults:
             return "WRONG: " + "; ".join(self.faults)
-        checked = "IoU checked on the dataset" if self.on_data else "IoU checked"
-        return f"{checked}, {self.claim}" + (f" ({self.how})" if self.how else "")
+        parts = ["IoU checked on the dataset" if self.on_data else "IoU checked"]
+        parts.append(str(self.claim) + (f" ({self.how})" if self.how else ""))
+        if self.others_proved is not None:
+            parts.append(f"runners-up {'' if self.others_proved else 'not '}re-proved")
+        if self.draws is not None:
+            parts.append(f"{self.draws_again} of {self.draws} draws done again")
+        return ", ".join(parts)
 
 
 def verify_run(
@@ -66,50 +80,73 @@ def verify_run(
 
     With `raw`, formulas are also scored on the dataset's label maps, apart from the table.
     """
+    asked = run.asked
+    for unit in sorted(set(units or ()) - set(asked.units)):
+        raise ValueError(f"There is no unit {unit} in {run.path}.")
     opened = run.open_source() if source is None else run.check_source(source)
-    method = run.method
     chosen = {
-        result.unit: result.explanation
+        result.unit: result
         for result in run.results
         if result.explanation is not None and (units is None or result.unit in units)
     }
     groups = [list(chosen)] if raw is None else raw.groups(list(chosen))
     for group in groups:
-        wanted = {unit: [formula for formula, _ in _ranked(chosen[unit])] for unit in group}
+        known = [unit for unit in group if _all_known(_explained(chosen[unit]), opened.table)]
+        wanted = {unit: _formulas(_explained(chosen[unit])) for unit in known}
         scores = {} if raw is None else raw.scores(opened, wanted)
         for unit in group:
-            yield check_unit(opened, unit, chosen[unit], method, time_limit, scores.get(unit))
+            yield check_unit(opened, chosen[unit], asked, time_limit, scores.get(unit))
+
+
+def _explained(result: UnitResult) -> Explanation:
+    assert result.explanation is not None
+    return result.explanation
+
+
+def _formulas(found: Explanation) -> list[Formula]:
+    return [formula for each in ranking(found) for formula in each.formulas]
+
+
+def _all_known(found: Explanation, table: ConceptTable) -> bool:
+    """Whether the table has every concept of a result, so that it can be counted at all."""
+    names = set(table.names)
+    return all(set(formula.concepts) <= names for formula in _formulas(found))
 
 
 def check_unit(
     source: UnitSource,
-    unit: int,
-    found: Explanation,
-    method: AbstractMethod,
+    result: UnitResult,
+    asked: Configuration,
     time_limit: float,
     raw: Mapping[Formula, Score] | None = None,
 ) -> UnitCheck:
     """Check one unit, from its bitmap on; `raw` has scores that were counted without the table."""
     start = time.perf_counter()
-    bitmap = source.bitmap(unit)
-    faults = _score_faults(source.table, bitmap, found, raw)
-    claim, how = Claim.NOT_CLAIMED, ""
+    found, table = _explained(result), source.table
+    claim, how, others_proved, null = Claim.NOT_CLAIMED, "", None, NullCheck(0)
+    bitmap = source.bitmap(result.unit)
+    faults = conformity_faults(result, found, asked, table)
+    if _all_known(found, table):
+        faults += _score_faults(table, bitmap, found, raw)
     if not faults:
-        claim, how, fault = _check_claim(source.table, bitmap, found, method, time_limit)
-        faults = [] if fault is None else [fault]
-    seconds = time.perf_counter() - start
-    return UnitCheck(unit, claim, how, tuple(faults), seconds, raw is not None)
-
-
-def _ranked(found: Explanation) -> list[tuple[Formula, Score]]:
-    """All formulas of a result with their scores, best first."""
-    if found.formula is None:
-        return []
-    ranked = [(formula, found.score) for formula in (found.formula, *found.equivalents)]
-    for other in found.runners_up:
-        score = Score(other.intersection, other.union)
-        ranked += [(formula, score) for formula in (other.formula, *other.equivalents)]
-    return ranked
+        space, neuron = space_of(asked.method), table.count(bitmap)
+        claim, how, faults = _check_claim(table, neuron, found, space, time_limit)
+        if not faults and space.lists and found.status is Status.OPTIMAL:
+            others_proved, faults = _check_runners_up(table, neuron, found, space, time_limit)
+        if not faults and asked.null is not None and result.null is not None:
+            null = check_null(asked.null, result.null, table, bitmap, asked.method, time_limit)
+            faults = list(null.faults)
+    return UnitCheck(
+        result.unit,
+        claim,
+        how,
+        tuple(faults),
+        time.perf_counter() - start,
+        on_data=raw is not None,
+        others_proved=others_proved,
+        draws=None if asked.null is None else asked.null.n,
+        draws_again=null.again,
+    )
 
 
 def _score_faults(
@@ -118,24 +155,24 @@ def _score_faults(
     found: Explanation,
     raw: Mapping[Formula, Score] | None,
 ) -> list[str]:
-    """What is wrong with the scores of the formula and its runners-up."""
+    """What is wrong with the scores of the formula and its runners-up, and with their sets."""
     if found.formula is None:
         right = found.intersection == 0 and found.union == np.count_nonzero(bitmap)
         return [] if right else ["no formula, but a score"]
-    ranked = _ranked(found)
     faults: list[str] = []
-    for formula, stored in ranked:
-        counted = score_at_locations(table, bitmap, formula)
-        faults += _difference(formula, stored, counted, "")
-        if raw is not None:
-            faults += _difference(formula, stored, raw[formula], " on the dataset's label maps")
-    ratios = [stored.ratio for _, stored in ranked]
-    if any(low < high for low, high in itertools.pairwise(ratios)):
-        faults.append("a runner-up is above what it comes after")
-    if found.upper_bound < found.iou:
-        faults.append(f"the upper bound {found.upper_bound} is below the IoU {found.iou}")
-    if found.status is Status.OPTIMAL and found.upper_bound != found.iou:
-        faults.append(f"optimal, but with the upper bound {found.upper_bound}")
+    seen: dict[bytes, Formula] = {}
+    for each in ranking(found):
+        counted = [count_at_locations(table, bitmap, formula) for formula in each.formulas]
+        for formula, (score, places) in zip(each.formulas, counted, strict=True):
+            faults += _difference(formula, each.score, score, "")
+            if raw is not None:
+                where = " on the dataset's label maps"
+                faults += _difference(formula, each.score, raw[formula], where)
+            if places != counted[0][1]:
+                faults.append(f"{formula} holds at other locations than {each.formula}")
+        first = seen.setdefault(counted[0][1], each.formula)
+        if first is not each.formula:
+            faults.append(f"{each.formula} holds at the same locations as {first}")
     return faults
 
 
@@ -150,9 +187,17 @@ def score_at_locations(
     table: ConceptTable, bitmap: Bool[np.ndarray, "samples *location"], formula: Formula
 ) -> Score:
     """A formula's score, counted location by location from the table's map."""
+    return count_at_locations(table, bitmap, formula)[0]
+
+
+def count_at_locations(
+    table: ConceptTable, bitmap: Bool[np.ndarray, "samples *location"], formula: Formula
+) -> tuple[Score, bytes]:
+    """A formula's score, location by location, and a checksum of where it holds."""
     concepts = [table.names.index(name) for name in formula.concepts]
     held_by = [_holding(table, concept) for concept in concepts]
     intersection = union = 0
+    places = hashlib.blake2b(digest_size=16)
     for start, stop in table.sample_blocks():
         signature = table.signature_map(start, stop)
         held = held_by[0][signature]
@@ -162,7 +207,8 @@ def score_at_locations(
         active = bitmap[start:stop]
         intersection += int(np.count_nonzero(held & active))
         union += int(np.count_nonzero(held | active))
-    return Score(intersection, union)
+        places.update(np.packbits(held).tobytes())
+    return Score(intersection, union), places.digest()
 
 
 def _holding(table: ConceptTable, concept: int) -> Bool[np.ndarray, " signatures"]:
@@ -176,36 +222,42 @@ def _holding(table: ConceptTable, concept: int) -> Bool[np.ndarray, " signatures
 
 def _check_claim(
     table: ConceptTable,
-    bitmap: Bool[np.ndarray, "samples *location"],
+    neuron: NeuronCounts,
     found: Explanation,
-    method: AbstractMethod,
+    space: Space,
     time_limit: float,
-) -> tuple[Claim, str, str | None]:
+) -> tuple[Claim, str, list[str]]:
     """What became of the claim, how, and what is wrong with it."""
     claims_optimum = found.status is Status.OPTIMAL
     if not claims_optimum and found.upper_bound >= 1.0:
-        return Claim.NOT_CLAIMED, "", None
-    length, operators = _space(method)
+        return Claim.NOT_CLAIMED, "", []
     claimed = found.score if claims_optimum else _as_score(found.upper_bound)
-    proof = reprove(table, table.count(bitmap), length, operators, claimed, time_limit)
+    proof = reprove(table, neuron, space.length, space.operators, claimed, time_limit)
     if proof.better is not None:
         better = f"{proof.better.intersection}/{proof.better.union}"
-        return Claim.DISPROVED, proof.how, f"a formula has the IoU {better}, {proof.how}"
+        return Claim.DISPROVED, proof.how, [f"a formula has the IoU {better}, {proof.how}"]
+    if claims_optimum and proof.first is not None and proof.first != found.formula:
+        return Claim.DISPROVED, proof.how, [f"{proof.first} is level and comes first"]
     if proof.proved:
-        return Claim.REPROVED if claims_optimum else Claim.BOUND_HOLDS, proof.how, None
-    return Claim.NOT_REPROVED, proof.how, None
+        return Claim.REPROVED if claims_optimum else Claim.BOUND_HOLDS, proof.how, []
+    return Claim.NOT_REPROVED, proof.how, []
+
+
+def _check_runners_up(
+    table: ConceptTable,
+    neuron: NeuronCounts,
+    found: Explanation,
+    space: Space,
+    time_limit: float,
+) -> tuple[bool, list[str]]:
+    """Whether it was proved again that just these are the best, and what is wrong with that."""
+    listed = [each.score for each in ranking(found)]
+    proof = reprove_ranking(table, neuron, space, listed, time_limit)
+    if proof.better is None:
+        return proof.proved, []
+    missing = f"{proof.better.intersection}/{proof.better.union}"
+    return False, [f"the runners-up are not the best ones: the IoU {missing} is missing"]
 
 
 def _as_score(upper_bound: float) -> Score:
     return Score(*upper_bound.as_integer_ratio())
-
-
-def _space(method: AbstractMethod) -> tuple[int, tuple[Operator, ...]]:
-    """The formulas that a method's claim is about."""
-    if isinstance(method, NetDissect):
-        return 1, DEFAULT_OPERATORS
-    length = getattr(method, "length", None)
-    operators = getattr(method, "operators", None)
-    if length is None or operators is None:
-        raise ValueError(f"It is not known which formulas {method!r} is about.")
-    return length, operators

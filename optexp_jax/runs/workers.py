@@ -14,12 +14,12 @@ import signal
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import BrokenExecutor, Executor, Future
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from optexp_jax.runs import task as tasks
+from optexp_jax.runs.call import Call
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -42,16 +42,6 @@ class WorkerDiedError(BrokenExecutor):
     """A worker process ended before its task was done. The executor itself is fine."""
 
 
-@dataclass
-class _Item:
-    """A call that waits for a worker."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    options: dict[str, Any]
-    future: Future[Any] = field(default_factory=Future[Any])
-
-
 class LocalWorkers(Executor):
     """`n` worker processes, started when first needed, with one thread each if there are several.
 
@@ -62,12 +52,15 @@ class LocalWorkers(Executor):
     def __init__(self, n: int, *, threads: int | None = None):
         if n < 1:
             raise ValueError(f"There must be at least one worker; got {n}.")
+        most = max(64, 4 * (os.cpu_count() or 1))
+        if n > most:
+            raise ValueError(f"{n} workers are too many for this machine; at most {most}.")
         if threads not in (None, 1):
             raise ValueError(f"threads is 1, or None for as many as XLA likes; got {threads}.")
         self.n = n
         self.listener: tasks.Tell | None = None
         self._one_thread = n > 1 or threads == 1
-        self._items: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        self._items: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
         self._killed = False
@@ -85,7 +78,7 @@ class LocalWorkers(Executor):
                 )
                 self._threads.append(thread)
                 thread.start()
-            item = _Item(fn, args, kwargs)
+            item = Call(fn, args, kwargs)
             self._items.put(item)
         return item.future
 
@@ -141,7 +134,7 @@ class LocalWorkers(Executor):
         if process is not None:
             process.join()
 
-    def _exchange(self, pipe: Connection, item: _Item) -> None:
+    def _exchange(self, pipe: Connection, item: Call) -> None:
         """Send one call, and receive until its answer comes."""
         try:
             pipe.send((item.function, item.arguments, item.options))
