@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PIP_USER PIP_TARGET PIP_PREFIX
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format thorough bench docs clean distclean
+.PHONY: help demo test lint format thorough chaos bench docs clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ format: $(VENV)/.installed-test ## Sort imports, apply safe fixes and reformat
 
 thorough: $(VENV)/.installed-test ## Run pytest with 50 times the examples, and the slow tests
 	$(BIN)/python -m pytest -n auto --thorough
+
+chaos: $(VENV)/.installed-test ## Kill, damage and deceive: run the tests of that, thoroughly, for their figures
+	$(BIN)/python -m pytest -n auto --thorough -m chaos
 
 bench: $(VENV)/.installed-bench ## Run the benchmarks
 	$(BIN)/python benchmarks/table.py

@@ -1,13 +1,16 @@
 """How every test runs: on CPU, with shapes, dtypes and ranks checked, in one of two profiles."""
 
 import os
+import secrets
+import zlib
+from typing import Any
 
 # Before jax is imported. A caller who sets it can run the tests on an accelerator.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from jaxtyping import install_import_hook
 
 from support import THOROUGH_FACTOR
@@ -20,6 +23,8 @@ install_import_hook("optexp_jax", "support.typecheck")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
+pytest_plugins = ["chaos"]
+
 QUICK_EXAMPLES = 60
 
 settings.register_profile(
@@ -27,15 +32,17 @@ settings.register_profile(
     max_examples=QUICK_EXAMPLES,
     deadline=None,  # the first example of a test pays for compilation
     suppress_health_check=[HealthCheck.too_slow],  # likewise
-    derandomize="CI" in os.environ,
+    derandomize=False,  # where CI is set, Hypothesis would draw the same examples every time
     print_blob=True,
 )
 settings.register_profile(
     "thorough",
     settings.get_profile("quick"),
     max_examples=QUICK_EXAMPLES * THOROUGH_FACTOR,
-    derandomize=False,
 )
+
+RUN_SEED = pytest.StashKey[str]()
+"""What all examples of a run are drawn from: new every time, unless `--hypothesis-seed` has it."""
 
 
 # Most of a quick run is compilation, and most of that is optimisation, which pays on large arrays
@@ -63,6 +70,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    given = config.getoption("--hypothesis-seed")
+    shared: dict[str, Any] = getattr(config, "workerinput", {})  # of a worker of pytest-xdist
+    chosen = shared.get("run_seed", given)
+    config.stash[RUN_SEED] = str(secrets.randbelow(10**9) if chosen is None else chosen)
     if config.getoption("--thorough"):
         settings.load_profile("thorough")
     else:
@@ -77,3 +88,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("slow") is not None:
             item.add_marker(skip)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """All workers of pytest-xdist draw from one seed."""
+    node.workerinput["run_seed"] = node.config.stash[RUN_SEED]
+
+
+def how_to_repeat(config: pytest.Config) -> str:
+    return f"examples are drawn from --hypothesis-seed={config.stash[RUN_SEED]}"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return how_to_repeat(config)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    if exitstatus == pytest.ExitCode.TESTS_FAILED:
+        terminalreporter.write_line(how_to_repeat(config))
+
+
+def seed_of(item: pytest.Item) -> int:
+    """The seed of one test: each draws other examples, whichever others run."""
+    return zlib.crc32(f"{item.config.stash[RUN_SEED]} {item.nodeid}".encode())
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if isinstance(item, pytest.Function) and getattr(item.obj, "is_hypothesis_test", False):
+        seed(seed_of(item))(item.obj)
+
+
+@pytest.fixture
+def fresh_seed(request: pytest.FixtureRequest) -> int:
+    """For tests that make their own random cases: new in every run, as Hypothesis' examples are."""
+    return seed_of(request.node)

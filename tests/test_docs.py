@@ -20,6 +20,7 @@ PAGES = [
     "docs/datasets.md",
     "docs/formulas.md",
     "docs/own_bounds.md",
+    "docs/paper_bounds.md",
     "docs/runs.md",
     "docs/tight_bounds.md",
 ]
