@@ -44,7 +44,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     figures: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for outcome in ("passed", "failed", "error"):
         for report in terminalreporter.stats.get(outcome, []):
-            if report.when == "teardown":
+            if not isinstance(report, pytest.TestReport) or report.when == "teardown":
                 continue
             for name, value in report.user_properties:
                 if name == PROPERTY:
