@@ -95,7 +95,7 @@ def test_options_may_stand_in_a_file(
     assert shown["method"]["size"] == 3
     assert shown["method"]["guide"] is None
     assert shown["null"] == {
-        "class": "optexp_jax.runs.null:NullModel",
+        "class": "optexp_jax:NullModel",
         "n": 3,
         "shift": True,
         "seed": 0,

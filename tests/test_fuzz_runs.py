@@ -131,7 +131,10 @@ def almost_settings(draw: st.DrawFn) -> Any:
     stored = dict(draw(st.sampled_from(SETTINGS)))
     for key in draw(st.lists(st.sampled_from(sorted(stored)), max_size=2)):
         stored[key] = draw(
-            JSON | PLAIN | st.sampled_from(sorted(OWN_CLASSES)) | st.sampled_from(SETTINGS)
+            JSON
+            | PLAIN
+            | st.sampled_from([f"optexp_jax:{name}" for name in OWN_CLASSES])
+            | st.sampled_from(SETTINGS)
         )
     for key in draw(st.lists(st.sampled_from(sorted(stored)), max_size=1)):
         if draw(st.booleans()):

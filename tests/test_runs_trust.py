@@ -1,5 +1,6 @@
 """What a run folder names is never imported or made, unless the user names it too."""
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -11,7 +12,14 @@ from run_cases import SlowBounds, forged, stored_layer
 import optexp_jax as ox
 from optexp_jax import cli
 from optexp_jax.runs import Run, explain_layer
-from optexp_jax.runs.settings import OWN_CLASSES, ForeignClassError, class_name, find_class, rebuild
+from optexp_jax.runs.settings import (
+    OWN_CLASSES,
+    ForeignClassError,
+    class_name,
+    describe,
+    find_class,
+    rebuild,
+)
 from optexp_jax.runs.store import RunStore
 
 
@@ -108,8 +116,20 @@ def test_classes_of_the_user_are_used_when_the_user_names_them(
 
 
 def test_the_list_of_own_classes_is_right():
-    for name in OWN_CLASSES:
-        assert class_name(find_class(name)) == name
+    for name, module in OWN_CLASSES.items():
+        kind = find_class(f"{module}:{name}")
+        assert kind.__module__ == module
+        assert class_name(kind) == f"optexp_jax:{name}"
+
+
+def test_a_class_that_is_only_called_like_ours_is_foreign():
+    named_alike = dataclasses.make_dataclass("TightBounds", [])
+    assert class_name(named_alike) != "optexp_jax:TightBounds"
+    with pytest.raises(ForeignClassError):
+        rebuild(describe(named_alike()))
+    for name in ("TightBounds", "optexp_jax:Run", "optexp_jax:optexp_jax:TightBounds"):
+        with pytest.raises(ForeignClassError):
+            rebuild({"class": name})
 
 
 @pytest.mark.chaos("hostile files refused")

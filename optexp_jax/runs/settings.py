@@ -19,25 +19,25 @@ from optexp_jax.runs.typed import make
 
 CLASS, OPERATOR, ARRAY = "class", "operator", "array"
 
-OWN_CLASSES = frozenset(
-    f"optexp_jax.{name}"
-    for name in (
-        "methods.optimal:Optimal",
-        "methods.beam:Beam",
-        "methods.exhaustive:Exhaustive",
-        "methods.netdissect:NetDissect",
-        "bounds.tight:TightBounds",
-        "bounds.paper:PaperBounds",
-        "bounds.vectors:PublishedVectors",
-        "bounds.vectors:LabelVectors",
-        "guides.quantity:QuantityGuide",
-        "guides.mmesh:MMESHGuide",
-        "runs.null:NullModel",
-        "runs.layers:StoredLayer",
-        "runs.shared:SharedBitmaps",
-    )
-)
-"""Classes that hold settings only: making one does nothing else."""
+OWN_CLASSES: Mapping[str, str] = {
+    "Optimal": "optexp_jax.methods.optimal",
+    "Beam": "optexp_jax.methods.beam",
+    "Exhaustive": "optexp_jax.methods.exhaustive",
+    "NetDissect": "optexp_jax.methods.netdissect",
+    "TightBounds": "optexp_jax.bounds.tight",
+    "PaperBounds": "optexp_jax.bounds.paper",
+    "PublishedVectors": "optexp_jax.bounds.vectors",
+    "LabelVectors": "optexp_jax.bounds.vectors",
+    "QuantityGuide": "optexp_jax.guides.quantity",
+    "MMESHGuide": "optexp_jax.guides.mmesh",
+    "NullModel": "optexp_jax.runs.null",
+    "StoredLayer": "optexp_jax.runs.layers",
+    "SharedBitmaps": "optexp_jax.runs.shared",
+}
+"""Classes that hold settings only, so that making one does nothing else, and where they are.
+
+Files call them `optexp_jax:Class`, wherever they are."""
+OWN = "optexp_jax:"
 
 
 class ForeignClassError(ValueError):
@@ -52,7 +52,9 @@ class ForeignClassError(ValueError):
 
 
 def class_name(kind: type[Any]) -> str:
-    """How a class is named in descriptions: `module:Class`."""
+    """How a class is named in descriptions: `module:Class`, for our own `optexp_jax:Class`."""
+    if OWN_CLASSES.get(kind.__qualname__) == kind.__module__:
+        return f"{OWN}{kind.__qualname__}"
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
@@ -116,14 +118,18 @@ def _rebuild(data: Any, allowed: Mapping[str, type[Any]]) -> Any:
         return operator_from_json(fields[OPERATOR])
     if CLASS not in fields:
         raise ValueError(f"These settings hold an array and cannot be made again: {data!r}.")
-    name = fields[CLASS]
-    if name in OWN_CLASSES:
-        kind = find_class(name)
-    elif name in allowed:
-        kind = allowed[name]
-    else:
-        raise ForeignClassError(name)
+    kind = _own_class(fields[CLASS]) or allowed.get(fields[CLASS])
+    if kind is None:
+        raise ForeignClassError(fields[CLASS])
     return make(kind, {key: _rebuild(fields[key], allowed) for key in fields if key != CLASS})
+
+
+def _own_class(name: object) -> type[Any] | None:
+    """The class of ours that a file names so, if it may."""
+    plain = str(name).removeprefix(OWN)
+    if name != f"{OWN}{plain}" or plain not in OWN_CLASSES:
+        return None
+    return getattr(importlib.import_module(OWN_CLASSES[plain]), plain)
 
 
 def find_class(text: str) -> type[Any]:
