@@ -6,7 +6,7 @@ tells of them with the fixture `tally`. The figures stand at the end of pytest's
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -48,7 +48,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 continue
             for name, value in report.user_properties:
                 if name == PROPERTY:
-                    what, good, total = value
+                    what, good, total = cast(tuple[str, int, int], value)
                     figures[what][0] += good
                     figures[what][1] += total
     if figures:

@@ -19,9 +19,11 @@ from optexp_jax.concepts import ConceptTable
 from optexp_jax.datasets import DatasetSpec
 from optexp_jax.datasets.build import build_table
 from optexp_jax.problem import Problem
-from optexp_jax.runs import BitmapUnits, Run
+from optexp_jax.runs import BitmapUnits, Observer, Run, UnitResult
 from optexp_jax.runs.layers import StoredLayer
+from optexp_jax.runs.record import Counts
 from optexp_jax.runs.store import FILE, RunStore
+from optexp_jax.runs.task import UnitProgress
 from optexp_jax.search.driver import AbstractSpace
 
 NAMES = ("sky", "sea", "boat", "sand", "bird", "rock", "tree")
@@ -142,3 +144,50 @@ def forged(run: Run, folder: Path, forge: Callable[[RunStore], object]) -> Run:
     forge(store)
     store.close()
     return Run(copy)
+
+
+METHOD = ox.Optimal(length=2, top_k=2)
+
+
+def same(one: Run, other: Run) -> bool:
+    pairs = zip(one.results, other.results, strict=True)
+    return all(a.same_finding(b) for a, b in pairs)
+
+
+class Told(Observer):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.started: list[int] = []
+        self.finished: list[int] = []
+        self.progress: list[UnitProgress] = []
+        self.counts: list[Counts] = []
+
+    def begin(self, counts: Counts) -> None:
+        self.counts.append(counts)
+
+    def unit_started(self, unit: int) -> None:
+        self.started.append(unit)
+
+    def unit_progress(self, progress: UnitProgress) -> None:
+        self.progress.append(progress)
+
+    def unit_finished(self, result: UnitResult, counts: Counts) -> None:
+        self.finished.append(result.unit)
+        self.counts.append(counts)
+
+
+def finished(folder: Path) -> int:
+    try:
+        return Run(folder).counts.finished
+    except ValueError:  # it has not begun yet
+        return 0
+
+
+def wait_for(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    """Until something is so, while the process runs; not forever."""
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

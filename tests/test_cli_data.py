@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from download_server import Server, server, sha256
 from PIL import Image
-from test_download import Server, server, sha256
 
 from optexp_jax import ConceptTable, Formula, cli
 from optexp_jax.cli import data_build, data_info, data_show

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from chaos import Count
-from run_cases import COMMAND_LINE, HERE, memory_layer, start_explaining, stored_layer
-from test_runs_run import same
+from run_cases import COMMAND_LINE, HERE, memory_layer, same, start_explaining, stored_layer
 
 import optexp_jax as ox
 from optexp_command import INTERRUPTED, PATIENCE

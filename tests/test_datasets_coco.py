@@ -1,6 +1,5 @@
 """COCO annotations: polygons, run lengths in both forms, overlaps, several files."""
 
-import json
 import pickle
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from coco_cases import SHAPE, content, polygon, runs, write
 from dataset_fixtures import assert_explained, blocks, masks_of, picture, save
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +18,6 @@ from optexp_jax.datasets.coco import open_coco
 from optexp_jax.datasets.coco_masks import decode_mask
 from support import examples
 
-SHAPE = (16, 22)
 CATEGORIES = [
     {"id": 1, "name": "person", "supercategory": "human"},
     {"id": 17, "name": "cat", "supercategory": "animal"},
@@ -34,21 +33,6 @@ def rectangle(top: int, left: int, bottom: int, right: int) -> np.ndarray:
     mask = np.zeros(SHAPE, bool)
     mask[top:bottom, left:right] = True
     return mask
-
-
-def polygon(top: int, left: int, bottom: int, right: int) -> list[float]:
-    return [left, top, right, top, right, bottom, left, bottom]
-
-
-def runs(mask: np.ndarray) -> dict[str, Any]:
-    """Run lengths down the columns, beginning with zeros, counted one pixel at a time."""
-    counts, inside = [0], False
-    for value in mask.T.reshape(-1).tolist():
-        if value != inside:
-            counts.append(0)
-            inside = value
-        counts[-1] += 1
-    return {"size": list(mask.shape), "counts": counts}
 
 
 def packed(mask: np.ndarray) -> dict[str, Any]:
@@ -71,26 +55,6 @@ INSTANCES = [
     (3, 1, [polygon(0, 0, 16, 22)], np.ones(SHAPE, bool)),
 ]  # fmt: skip
 STUFF_REGIONS = [(7, 92, packed(~BOX), ~BOX), (7, 95, runs(OTHER), OTHER)]
-
-
-def content(categories: list, regions: list, shape: tuple[int, int] = SHAPE) -> dict[str, Any]:
-    size = {"height": shape[0], "width": shape[1]}
-    return {
-        "images": [{"id": 7, "file_name": "b.png", **size}, {"id": 3, "file_name": "a.png", **size},
-                   {"id": 4, "file_name": "c.png", **size}],
-        "categories": categories,
-        "annotations": [
-            {"id": 100 + k, "image_id": region[0], "category_id": region[1],
-             "segmentation": region[2], "iscrowd": int(isinstance(region[2], dict))}
-            for k, region in enumerate(regions)
-        ],
-    }  # fmt: skip
-
-
-def write(path: Path, value: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value))
-    return path
 
 
 @pytest.fixture

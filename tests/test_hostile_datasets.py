@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from coco_cases import content, polygon, runs, write
 from dataset_fixtures import BrodenImage, picture, save, write_broden, write_table
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from pycocotools import mask
-from test_datasets_coco import content, polygon, runs, write
 
 from optexp_jax.datasets import BadSampleError, LayoutError, open_dataset
 from optexp_jax.datasets.broden import open_broden

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_cases import memory_layer, small_table, stored_layer
-from test_runs_run import same
+from run_cases import memory_layer, same, small_table, stored_layer
 
 import optexp_jax as ox
 from optexp_jax.concepts import ConceptTable

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from coco_cases import content, polygon, write
 from dataset_fixtures import (
     BrodenImage,
     ade_png,
@@ -15,16 +16,13 @@ from dataset_fixtures import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
-from test_datasets_coco import content, polygon, write
+from turned_images import STORED, folder, save_turned
 
 from optexp_jax.datasets import BadSampleError, DatasetSpec, build_table, image_of
 from optexp_jax.datasets.images import check_aspect, read_image, read_labels
 from optexp_jax.datasets.orientation import Exif
 from support import examples
 
-SHAPE = (16, 22)
-STORED = np.arange(SHAPE[0] * SHAPE[1] * 3, dtype=np.int64).reshape(*SHAPE, 3).astype(np.uint8)
 # What the standard says of each value: where the first row and the first column are shown.
 SHOWN = {
     2: STORED[:, ::-1],
@@ -35,14 +33,6 @@ SHOWN = {
     7: STORED[::-1, ::-1].transpose(1, 0, 2),
     8: STORED.transpose(1, 0, 2)[::-1],
 }
-
-
-def save_turned(path: Path, pixels: np.ndarray, orientation: int) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    Image.fromarray(pixels).save(path, exif=exif)
-    return path
 
 
 @pytest.mark.parametrize("suffix", ["png", "tif"])
@@ -82,13 +72,6 @@ def test_images_that_are_not_turned(tmp_path: Path, orientation: int):
 # Every loader of photographs. In all of them the map is in the shown frame.
 
 LABELS = (np.arange(22 * 16).reshape(22, 16) % 3 == 0).astype(np.int64)
-
-
-def folder(root: Path, labels: np.ndarray) -> str:
-    save_turned(root / "images" / "a.png", STORED, 6)
-    save(root / "labels" / "a.png", labels.astype(np.uint8))
-    write_table(root / "labels.csv", ["value", "name"], [[1, "one"]])
-    return f"folder:{root}"
 
 
 def coco(root: Path, labels: np.ndarray) -> str:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from corruption import WHILE_OPEN, Case, delete_data, foreign_data, mend, swap_data
-from run_cases import memory_layer, responses, small_table, stored_layer
-from test_runs_run import same
+from run_cases import memory_layer, responses, same, small_table, stored_layer
 
 import optexp_jax as ox
 from optexp_jax import cli

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_cases import start_explaining, stored_layer
-from test_runs_kill import finished, wait_for
-from test_runs_run import METHOD, Told, same
+from run_cases import METHOD, Told, finished, same, start_explaining, stored_layer, wait_for
 
 from optexp_jax import cli
 from optexp_jax.runs import Counts, Run, UnitResult, explain_layer

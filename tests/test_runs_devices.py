@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_cases import stored_layer
-from test_runs_run import same
+from run_cases import same, stored_layer
 
 import optexp_jax as ox
 from optexp_jax.runs import DeviceThreads, Run, explain_layer

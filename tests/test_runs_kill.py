@@ -6,13 +6,11 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from chaos import Count
-from run_cases import shapes_layer, start_explaining, stored_layer
-from test_runs_run import Told, same
+from run_cases import Told, finished, same, shapes_layer, start_explaining, stored_layer, wait_for
 
 import optexp_jax as ox
 from optexp_jax import cli
@@ -25,22 +23,6 @@ OPTIONS = ("--length", "2")
 
 
 KILLS = 20
-
-
-def finished(folder: Path) -> int:
-    try:
-        return Run(folder).counts.finished
-    except ValueError:  # it has not begun yet
-        return 0
-
-
-def wait_for(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
-    """Until something is so, while the process runs; not forever."""
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def kill_after(process: subprocess.Popen[str], folder: Path, n: int) -> None:

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_cases import memory_layer, stored_layer
-from test_runs_run import same
+from run_cases import memory_layer, same, stored_layer
 
 import optexp_jax as ox
 from optexp_jax import cli

@@ -8,46 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from run_cases import memory_layer, responses, small_table, stored_layer
+from run_cases import METHOD, Told, memory_layer, responses, same, small_table, stored_layer
 
 import optexp_jax as ox
 from optexp_jax.activations import ActivationStore
-from optexp_jax.runs import BitmapUnits, Observer, Run, UnitResult, explain_layer
+from optexp_jax.runs import BitmapUnits, Run, UnitResult, explain_layer
 from optexp_jax.runs.export import as_json, write_csv, write_parquet
 from optexp_jax.runs.layers import StoredLayer
 from optexp_jax.runs.record import Counts
 from optexp_jax.runs.sources import roll_maps
-from optexp_jax.runs.task import UnitProgress
-
-METHOD = ox.Optimal(length=2, top_k=2)
-
-
-def same(one: Run, other: Run) -> bool:
-    pairs = zip(one.results, other.results, strict=True)
-    return all(a.same_finding(b) for a, b in pairs)
-
-
-class Told(Observer):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.started: list[int] = []
-        self.finished: list[int] = []
-        self.progress: list[UnitProgress] = []
-        self.counts: list[Counts] = []
-
-    def begin(self, counts: Counts) -> None:
-        self.counts.append(counts)
-
-    def unit_started(self, unit: int) -> None:
-        self.started.append(unit)
-
-    def unit_progress(self, progress: UnitProgress) -> None:
-        self.progress.append(progress)
-
-    def unit_finished(self, result: UnitResult, counts: Counts) -> None:
-        self.finished.append(result.unit)
-        self.counts.append(counts)
 
 
 def test_a_run_explains_every_unit_as_explain_does(tmp_path: Path):

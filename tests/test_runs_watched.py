@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_cases import memory_layer
-from test_runs_run import METHOD, same
+from run_cases import METHOD, memory_layer, same
 
 from optexp_jax.runs import Run, explain_layer
 from optexp_jax.runs.watched import ClusterLostError, Watched

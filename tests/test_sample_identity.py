@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from model_cases import small_model
-from test_orientation import folder, save_turned
+from turned_images import folder, save_turned
 
 from optexp_jax.activations import LayerUnits, find_images, record_activations
 from optexp_jax.datasets import (
