@@ -27,14 +27,15 @@ from optexp_jax.activations.writer import ActivationWriter
 
 if TYPE_CHECKING:
     from optexp_jax.activations.layers import LayerInfo, LayerProbe, list_layers
-    from optexp_jax.activations.models import LoadedModel, load_model
+    from optexp_jax.activations.loaded_model import LoadedModel
+    from optexp_jax.activations.models import load_model
     from optexp_jax.activations.record import Images, find_images, record_activations
 
 _NEEDING_TORCH = {
     "Images": "record",
     "LayerInfo": "layers",
     "LayerProbe": "layers",
-    "LoadedModel": "models",
+    "LoadedModel": "loaded_model",
     "find_images": "record",
     "list_layers": "layers",
     "load_model": "models",

@@ -10,7 +10,7 @@ import safetensors.torch
 import torch
 
 from optexp_jax.activations.checkpoints import load_into
-from optexp_jax.activations.models import LoadedModel
+from optexp_jax.activations.loaded_model import LoadedModel
 from optexp_jax.activations.preprocessing import Preprocessing
 
 NAME = "demo"

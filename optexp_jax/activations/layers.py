@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from optexp_jax.activations.layouts import LAYOUTS, Layout
-from optexp_jax.activations.models import LoadedModel
+from optexp_jax.activations.loaded_model import LoadedModel
 from optexp_jax.activations.script_layers import run_script_layer, script_layer_names
 
 MOST_EXTRA_TOKENS = 5

@@ -6,7 +6,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,12 @@ import torch
 
 from optexp_jax.activations.checkpoints import (
     UntrustedCodeError,
-    hash_weights,
     is_torchscript,
     load_into,
     read_state,
 )
+from optexp_jax.activations.demo_network import load_demo_network
+from optexp_jax.activations.loaded_model import LoadedModel
 from optexp_jax.activations.preprocessing import Preprocessing
 from optexp_jax.activations.torch_import import import_torchvision
 from optexp_jax.activations.vision_models import (
@@ -39,25 +39,6 @@ PLACES365_CLASSES = 365
 
 EFFICIENTNET = "efficientnet-lite0"
 RANDOM_SEED = 0
-
-
-@dataclass(frozen=True, eq=False)
-class LoadedModel:
-    """A model ready to look at images, in evaluation mode."""
-
-    name: str
-    module: torch.nn.Module
-    preprocessing: Preprocessing
-    weights: str
-    """Checksum of its parameters and buffers."""
-
-    @classmethod
-    def of(
-        cls, module: torch.nn.Module, name: str, preprocessing: Preprocessing | None = None
-    ) -> "LoadedModel":
-        """A module of one's own; it is put in evaluation mode."""
-        module.eval()
-        return cls(name, module, preprocessing or Preprocessing(), hash_weights(module))
 
 
 def load_model(name: str, *, weights: str | Path | None = None, trust: bool = False) -> LoadedModel:
@@ -162,8 +143,6 @@ def _load_efficientnet(weights: str | Path | None) -> LoadedModel:
 
 
 def _load_demo(weights: str | Path | None) -> LoadedModel:
-    from optexp_jax.activations.demo_network import load_demo_network
-
     if weights is not None:
         raise ValueError("The demo network has its own weights.")
     return load_demo_network()

@@ -13,7 +13,7 @@ from jaxtyping import Float32
 
 from optexp_jax.activations.layers import LayerProbe
 from optexp_jax.activations.layouts import Layout
-from optexp_jax.activations.models import LoadedModel
+from optexp_jax.activations.loaded_model import LoadedModel
 from optexp_jax.activations.store import (
     ActivationFileError,
     ActivationKey,
