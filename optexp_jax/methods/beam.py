@@ -2,7 +2,7 @@
 
 import functools
 import weakref
-from typing import cast
+from typing import ClassVar, cast
 
 import equinox as eqx
 import numpy as np
@@ -16,6 +16,7 @@ from optexp_jax.explanation import Explanation, SearchStats, Speculative, Status
 from optexp_jax.formula_batch import PADDING
 from optexp_jax.guides import AbstractGuide, Members, QuantityGuide
 from optexp_jax.methods.base import MOST_CONCEPTS, MOST_LISTED, AbstractMethod, check_count
+from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators, operator_bits
 from optexp_jax.problem import Problem
@@ -46,6 +47,8 @@ class Beam(AbstractMethod):
     `QuantityGuide()`, `MMESHGuide()`, or None to score all. It changes the work, never the result.
     """
 
+    proof: ClassVar[Proof] = Proof.NEVER
+
     length: int = 3
     """Most concepts in a formula."""
     size: int = eqx.field(default=5, kw_only=True)
@@ -70,6 +73,10 @@ class Beam(AbstractMethod):
             raise TypeError(
                 f"guide must be a guide such as QuantityGuide(), or None; got {guide!r}."
             )
+
+    @property
+    def formula_space(self) -> FormulaSpace:
+        return FormulaSpace(self.length, self.operators)
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         problem = Problem(table, neuron, self.length, self.operators)
