@@ -1,7 +1,6 @@
 """Beam search: at every length keep the best few formulas, and extend only those."""
 
 import functools
-import weakref
 from typing import ClassVar, cast
 
 import equinox as eqx
@@ -32,6 +31,7 @@ from optexp_jax.search.beam_queue import BeamQueue, Member, Words
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.driver import Counters
 from optexp_jax.search.incumbent import Candidate
+from optexp_jax.table_cache import per_table
 from optexp_jax.tracing import count_traces
 
 FIRST_BLOCK, BLOCK = 64, 512
@@ -286,10 +286,6 @@ class _Concepts:
         """Which signatures hold each concept."""
 
 
-_tables: weakref.WeakKeyDictionary[ConceptTable, _Concepts] = weakref.WeakKeyDictionary()
-
-
+@per_table
 def _concepts_of(table: ConceptTable) -> _Concepts:
-    if table not in _tables:
-        _tables[table] = _Concepts(table)
-    return _tables[table]
+    return _Concepts(table)
