@@ -36,8 +36,9 @@ class Optimal(AbstractMethod):
 
     The search can be stopped early, by `time_limit` in seconds, when the gap to the upper bound is
     at most `gap`, or when more than `max_nodes` nodes wait; the result then is 'feasible', with the
-    bound that was reached. `callback` is called every turn with a `Progress`. `batch_size` nodes
-    are expanded at once; 1 gives the published order.
+    bound that was reached, its `stats.stopped_by` says which limit it was, and its `state` can be
+    resumed. `callback` is called every turn with a `Progress`. `batch_size` nodes are expanded at
+    once; 1 gives the published order.
 
     `top_k` asks for the k best formulas that differ as sets of locations, `within=0.01` for all
     whose IoU is at most 1 % below the best, up to `max_within` of them.
