@@ -14,7 +14,7 @@ from optexp_jax.bounds import (
 )
 from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
 from optexp_jax.explain import explain, explain_many
-from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Seconds, Status
+from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Seconds, Status, StoppedBy
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.guides import AbstractGuide, MMESHGuide, QuantityGuide
@@ -72,6 +72,7 @@ __all__ = [
     "SearchStats",
     "Seconds",
     "Status",
+    "StoppedBy",
     "TableBuilder",
     "TableFileError",
     "TightBounds",

@@ -12,6 +12,7 @@ from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.mesh import on_every_device
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.shapes import round_up_in_eighths
+from optexp_jax.table_cache import per_neuron, per_table
 
 LANES = 32
 """Signatures to a word of the packed membership matrix."""
@@ -109,22 +110,16 @@ class DeviceNeuron:
         self.outside: Int64[Array, "words lanes"] = on_every_device(moved[3])
 
 
-_tables: weakref.WeakKeyDictionary[ConceptTable, DeviceTable] = weakref.WeakKeyDictionary()
-_neurons: weakref.WeakKeyDictionary[NeuronCounts, DeviceNeuron] = weakref.WeakKeyDictionary()
-
-
+@per_table
 def device_table(table: ConceptTable) -> DeviceTable:
     """The device side of a table; the same object for as long as the table lives."""
-    if table not in _tables:
-        _tables[table] = DeviceTable(table)
-    return _tables[table]
+    return DeviceTable(table)
 
 
+@per_neuron
 def device_neuron(table: ConceptTable, neuron: NeuronCounts) -> DeviceNeuron:
     """The device side of a neuron's counts; the same object for as long as the counts live."""
-    if neuron not in _neurons:
-        _neurons[neuron] = DeviceNeuron(table, neuron)
-    return _neurons[neuron]
+    return DeviceNeuron(table, neuron)
 
 
 @jax.jit

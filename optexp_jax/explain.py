@@ -24,15 +24,13 @@ def explain(
 
     `neuron` is a boolean bitmap `[sample, *location]` of its active locations, or the
     `NeuronCounts` that `table.count` makes of one. `resume` takes the `state` of an explanation
-    whose search was stopped early, and goes on with it.
+    whose search was stopped early, and goes on with it, if the method can.
     """
     method = Optimal() if method is None else method
     _check(table, method)
     counts = _firing(table, neuron)
     if resume is None:
         return explain_counts(table, counts, method)
-    if not isinstance(method, Optimal):
-        raise TypeError(f"Only Optimal searches can be resumed; got {method!r}.")
     return _with_unverified(table, method.resume(table, counts, resume))
 
 

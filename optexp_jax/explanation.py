@@ -19,6 +19,45 @@ class Status(enum.StrEnum):
     """A formula with this IoU exists; a better one may, up to `upper_bound`."""
 
 
+class StoppedBy(enum.StrEnum):
+    """Which limit ended a search before its proof; compares equal to its string.
+
+    The strings are the names of the settings, and what runs store.
+    """
+
+    reason: str
+    """What happened."""
+    advice: str
+    """What to do for more."""
+
+    def __new__(cls, value: str, reason: str, advice: str) -> "StoppedBy":
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.reason, member.advice = reason, advice
+        return member
+
+    TIME_LIMIT = (
+        "time_limit",
+        "time limit reached",
+        "raise time_limit, or go on with explain(..., resume=found.state)",
+    )
+    """`Optimal(time_limit=...)` seconds are over."""
+    GAP = (
+        "gap",
+        "gap reached",
+        "this is as near to the optimum as was asked for; for a proof, lower gap or go on with "
+        "explain(..., resume=found.state)",
+    )
+    """A better formula could only be better by the share `Optimal(gap=...)`."""
+    MAX_NODES = (
+        "max_nodes",
+        "too many nodes in wait",
+        "if there is memory for more, raise max_nodes and go on with "
+        "explain(..., resume=found.state); else use fewer concepts, shorter formulas or a gap",
+    )
+    """More than `Optimal(max_nodes=...)` nodes wait."""
+
+
 @dataclass(frozen=True)
 class Seconds:
     """Where the time of a search went."""
@@ -64,8 +103,8 @@ class SearchStats:
     """Programs that JAX had to compile on the way."""
     bounds: str | None = None
     """The family of bounds that a best-first search used."""
-    stopped_by: str | None = None
-    """Which limit ended a search before its proof: "time limit", "gap" or "frontier full"."""
+    stopped_by: StoppedBy | None = None
+    """Which limit ended a search before its proof; `Explanation.advice` says what to do."""
     seconds: Seconds = field(default_factory=Seconds)
 
 
@@ -104,7 +143,7 @@ class Explanation:
     """The next best formulas, best first, when they were asked for."""
     unverified: tuple[UnverifiedStep, ...] = ()
     """Filters that remove nothing of a part of the formula: data cannot show them wrong."""
-    limit_hit: bool = False
+    within_truncated: bool = False
     """Whether there are more formulas within the wanted share of the best than could be kept."""
     state: object | None = field(default=None, compare=False, repr=False)
     """A search that was stopped, for `explain(..., resume=...)`. It lives in this process."""
@@ -127,11 +166,22 @@ class Explanation:
             return 0.0
         return self.upper_bound / self.iou - 1 if self.iou else math.inf
 
+    @property
+    def advice(self) -> str | None:
+        """Why the search stopped before its proof, how far it was, and what to do; else None."""
+        stopped_by = self.stats.stopped_by
+        if stopped_by is None:
+            return None
+        return (
+            f"{stopped_by.reason} after {self.stats.seconds.total:.3g} s, at IoU {self.iou:.4f} "
+            f"with upper bound {self.upper_bound:.4f}: {stopped_by.advice}"
+        )
+
     def __str__(self) -> str:
         formula = "no concept overlaps the neuron" if self.formula is None else str(self.formula)
-        claim = (
-            "optimal"
-            if self.status is Status.OPTIMAL
-            else f"feasible, upper bound {self.upper_bound:.4f}"
-        )
+        claim = "optimal"
+        if self.status is not Status.OPTIMAL:
+            stopped_by = self.stats.stopped_by
+            stopped = "" if stopped_by is None else f", {stopped_by.reason}"
+            claim = f"feasible, upper bound {self.upper_bound:.4f}{stopped}"
         return f"{formula}  IoU {self.iou:.4f} ({self.intersection}/{self.union}, {claim})"

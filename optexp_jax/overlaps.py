@@ -6,7 +6,6 @@ touches only the signatures that a formula holds, on the host; one streams over 
 device.
 """
 
-import weakref
 from dataclasses import dataclass
 
 import jax
@@ -22,6 +21,7 @@ from optexp_jax.neuron import NeuronCounts
 from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.scores import held_on_host, pad_batch, signatures_held
 from optexp_jax.shapes import round_up_in_eighths
+from optexp_jax.table_cache import per_table
 from optexp_jax.tracing import note_trace
 
 BLOCK = 2**19
@@ -120,7 +120,9 @@ class _Holders:
             )
 
 
-_tables: weakref.WeakKeyDictionary[ConceptTable, _Holders] = weakref.WeakKeyDictionary()
+@per_table
+def _holders(table: ConceptTable) -> _Holders:
+    return _Holders(table)
 
 
 def _on_device(
@@ -129,9 +131,7 @@ def _on_device(
     formulas: FormulaBatch,
     region: Bool[np.ndarray, " signatures"] | None,
 ) -> Overlaps:
-    if table not in _tables:
-        _tables[table] = _Holders(table)
-    holders, counts = _tables[table], device_neuron(table, neuron)
+    holders, counts = _holders(table), device_neuron(table, neuron)
     everywhere = np.ones(counts.inside.shape, bool)
     if region is not None:
         everywhere.reshape(-1)[: len(region)] = region

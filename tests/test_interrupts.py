@@ -65,7 +65,7 @@ FAMILIES: dict[str, Setting] = {
     "published, one by one": Setting(Optimal(3, bounds=ox.PaperBounds(), batch_size=1), 4),
     "published, several": Setting(Optimal(3, bounds=ox.PaperBounds(), batch_size=8, top_k=5)),
     "published, a share": Setting(
-        Optimal(3, bounds=ox.PaperBounds(), batch_size=8, within=0.05, limit=4)
+        Optimal(3, bounds=ox.PaperBounds(), batch_size=8, within=0.05, max_within=4)
     ),
     "of its own": Setting(Optimal(3, bounds=Forgetful(), batch_size=8)),
     "other operators": Setting(Optimal(3, operators=(ox.OR, XOR), batch_size=8)),
@@ -80,7 +80,7 @@ def told(found: ox.Explanation) -> tuple[object, ...]:
         found.score,
         found.equivalents,
         found.runners_up,
-        found.limit_hit,
+        found.within_truncated,
         found.upper_bound,
     )
 

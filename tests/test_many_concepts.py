@@ -71,7 +71,7 @@ def test_an_unfinished_beginning_goes_on(monkeypatch: pytest.MonkeyPatch):
     method = ox.Optimal(3, time_limit=1e-9)
     stopped = ox.explain(table, neuron, method)
     assert (stopped.status, stopped.upper_bound) == ("feasible", 1.0)
-    assert stopped.stats.stopped_by == "time limit"
+    assert stopped.stats.stopped_by is ox.StoppedBy.TIME_LIMIT
     single = ox.explain(table, neuron, ox.NetDissect())
     assert (stopped.intersection, stopped.union) == (single.intersection, single.union)
     again = ox.explain(table, neuron, method, resume=stopped.state)

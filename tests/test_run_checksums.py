@@ -122,14 +122,15 @@ def test_rows_of_another_run_are_noticed(run: Run, tmp_path: Path):
         as_json(forged(run, tmp_path, change))
 
 
-def test_runs_of_the_former_format_are_refused(tmp_path: Path):
+@pytest.mark.parametrize("former", [1, 2])
+def test_runs_of_former_formats_are_refused(tmp_path: Path, former: int):
     folder = tmp_path / "run"
     folder.mkdir()
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        connection.execute("INSERT INTO meta VALUES ('format', '1')")
+        connection.execute("INSERT INTO meta VALUES ('format', ?)", (str(former),))
     connection.close()
-    with pytest.raises(RunStoreError, match=r"format 1; this release reads 2\. Do the run again"):
+    with pytest.raises(RunStoreError, match=rf"format {former}; this release reads 3\. Do the run"):
         Run(folder)
-    with pytest.raises(RunStoreError, match="format 1"):
+    with pytest.raises(RunStoreError, match=f"format {former}"):
         explain_layer(folder, memory_layer(1), METHOD)

@@ -36,7 +36,7 @@ def test_all_sets_within_a_share(seed: int, bucket: Bucket, within: float):
     found = ox.explain(case.table, case.neuron, method)
     wanted = sets_within(within, every_set(case, bucket))
     assert told(found) == first_equivalents(wanted)
-    assert not found.limit_hit
+    assert not found.within_truncated
 
 
 BOUNDS = (ox.TightBounds(), ox.PaperBounds())
@@ -47,16 +47,16 @@ BOUNDS = (ox.TightBounds(), ox.PaperBounds())
     seed=seeds,
     bounds=st.sampled_from(BOUNDS),
     within=st.sampled_from([0.0, 0.1, 0.5]),
-    limit=st.integers(1, 6),
+    max_within=st.integers(1, 6),
 )
-def test_a_limit_of_sets_within_a_share(seed: int, bounds: ox.Bounds, within: float, limit: int):
+def test_most_sets_within_a_share(seed: int, bounds: ox.Bounds, within: float, max_within: int):
     bucket = BUCKETS[0]
     case = bucket.case(seed)
-    method = ox.Optimal(bucket.length, bounds=bounds, within=within, limit=limit)
+    method = ox.Optimal(bucket.length, bounds=bounds, within=within, max_within=max_within)
     found = ox.explain(case.table, case.neuron, method)
     wanted = sets_within(within, every_set(case, bucket))
-    assert told(found) == first_equivalents(wanted[:limit])
-    assert found.limit_hit == (len(wanted) > limit)
+    assert told(found) == first_equivalents(wanted[:max_within])
+    assert found.within_truncated == (len(wanted) > max_within)
 
 
 @examples(12)
@@ -73,10 +73,10 @@ def test_the_k_best_sets_by_published_bounds(seed: int, top_k: int):
 def test_nothing_outside_the_share_is_listed(bounds: ox.Bounds):
     table = ox.ConceptTable.from_signatures([[0], [1], [2], [3]], [10] * 4, list("abcd"))
     neuron = ox.NeuronCounts.from_signatures(table, [5, 6, 7, 10])
-    found = ox.explain(table, neuron, ox.Optimal(3, bounds=bounds, within=0.0, limit=2))
+    found = ox.explain(table, neuron, ox.Optimal(3, bounds=bounds, within=0.0, max_within=2))
     assert (found.intersection, found.union) == (23, 35)
     assert found.runners_up == ()
-    assert not found.limit_hit
+    assert not found.within_truncated
 
 
 def test_a_share_is_meant_as_it_is_written():
@@ -135,8 +135,8 @@ def hard_case() -> Case:
 
 def test_the_limit_of_sets_is_told():
     case = hard_case()
-    found = ox.explain(case.table, case.neuron, ox.Optimal(3, within=0.9, limit=2))
-    assert found.limit_hit
+    found = ox.explain(case.table, case.neuron, ox.Optimal(3, within=0.9, max_within=2))
+    assert found.within_truncated
     assert told(found) == first_equivalents(every_set(case, Bucket(6, 3, 3))[:2])
 
 
@@ -149,7 +149,7 @@ def test_a_stopped_search_goes_on(bounds: ox.Bounds):
         table, neuron, ox.Optimal(length, bounds=bounds, batch_size=1, max_nodes=1)
     )
     assert stopped.status == "feasible"
-    assert stopped.stats.stopped_by == "frontier full"
+    assert stopped.stats.stopped_by is ox.StoppedBy.MAX_NODES
     assert stopped.upper_bound >= whole.iou
     assert pickle.loads(pickle.dumps(stopped)).state is None
     resumed = ox.explain(
@@ -173,12 +173,13 @@ def test_only_the_same_question_goes_on():
     bounds = ox.TightBounds(beam=0)
     stopped = ox.explain(table, neuron, ox.Optimal(length, bounds=bounds, max_nodes=1))
     assert stopped.status == "feasible"
-    with pytest.raises(ValueError, match="another table, neuron or question"):
+    with pytest.raises(ValueError, match=r"for another length, bounds\. Only its limits"):
         ox.explain(table, neuron, ox.Optimal(length - 1), resume=stopped.state)
     with pytest.raises(TypeError, match="state"):
         ox.explain(table, neuron, ox.Optimal(length), resume="something")
-    with pytest.raises(TypeError, match="Only Optimal"):
-        ox.explain(table, neuron, ox.NetDissect(), resume=stopped.state)
+    for method in (ox.NetDissect(), ox.Beam(), ox.Exhaustive()):
+        with pytest.raises(TypeError, match="always runs to its end, so there is nothing to res"):
+            ox.explain(table, neuron, method, resume=stopped.state)
 
 
 def test_the_family_is_told():

@@ -199,7 +199,7 @@ def test_a_unit_without_memory_says_so(tmp_path: Path):
         ["--units", "0-999999999999"],
         ["--units", "0-" + "9" * 5000],
         ["--top-k", "1" + "0" * 12],
-        ["--within", "0.1", "--limit", "1" + "0" * 12],
+        ["--within", "0.1", "--max-within", "1" + "0" * 12],
         ["--length", "1000000"],
         ["--method", "beam", "--length", "1000000"],
         ["--method", "beam", "--size", "1000000000"],

@@ -26,10 +26,10 @@ FOUND = ox.Explanation(
     union=2**41,
     upper_bound=0.6,
     status=ox.Status.FEASIBLE,
-    stats=SearchStats(visited=3, stopped_by="gap", seconds=Seconds(total=1.5)),
+    stats=SearchStats(visited=3, stopped_by=ox.StoppedBy.GAP, seconds=Seconds(total=1.5)),
     equivalents=(ox.Formula.parse("b OR a AND NOT c"),),
     runners_up=(RunnerUp(ox.Formula.parse("a"), 5, 9, (ox.Formula.parse("b"),)),),
-    limit_hit=True,
+    within_truncated=True,
 )
 
 

@@ -16,6 +16,7 @@ from strategies import Case, cases
 import optexp_jax as ox
 from optexp_jax import cli
 from optexp_jax.datasets import DatasetSpec
+from optexp_jax.methods import FormulaSpace
 from optexp_jax.runs import (
     BitmapUnits,
     NullModel,
@@ -25,7 +26,6 @@ from optexp_jax.runs import (
     explain_layer,
     reproof,
 )
-from optexp_jax.runs.conformity import Space
 from optexp_jax.runs.raw_maps import RawMaps
 from optexp_jax.runs.reproof import reprove
 from optexp_jax.runs.store import RunStore
@@ -75,7 +75,7 @@ def test_a_level_formula_that_comes_first_is_named():
     )
     neuron = ox.NeuronCounts.from_signatures(table, [9, 9, 0, 0])
     found = ox.explain(table, neuron, ox.Optimal(3))
-    space = Space(3, ox.DEFAULT_OPERATORS)
+    space = FormulaSpace(3, ox.DEFAULT_OPERATORS)
     assert _check_claim(table, neuron, found, space, 60.0)[0] is Claim.REPROVED
     level = ox.Formula.parse("(ball_pit OR flower) AND NOT dining")
     claim, _, faults = _check_claim(table, neuron, replace(found, formula=level), space, 60.0)
@@ -111,7 +111,7 @@ def doubled(found: dict[str, Any]) -> None:
         (lambda found: found["formula"].update(operators=[XOR_JSON]), "the run does not allow"),
         (lambda found: found["runners_up"].clear(), "is missing"),
         (doubled, "stands there twice"),
-        (lambda found: found.update(limit_hit=True), "limit is said to be hit"),
+        (lambda found: found.update(within_truncated=True), "said to be left out"),
         (lambda found: found["equivalents"].append(found["formula"]), "equivalents"),
         (lambda found: found["unverified"].append(UNVERIFIED), "unverified steps"),
         (lambda found: found["stats"].update(stopped_by="gap"), "stopped by gap"),

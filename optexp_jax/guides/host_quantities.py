@@ -5,7 +5,6 @@ small tables are spared the calls of compiled programs. All quantities are stack
 the fields of `Quantities` and `NeuronQuantities`.
 """
 
-import weakref
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +18,7 @@ from optexp_jax.guides.pairs import table_pairs
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import Operator
 from optexp_jax.scores import held_on_host
+from optexp_jax.table_cache import per_table
 
 BLOCK = 2**19
 """About how many members times patches are looked at at once, so that they stay in the cache."""
@@ -46,13 +46,9 @@ class _TableSums:
         """The patches of each pair, and then of each sample."""
 
 
-_tables: weakref.WeakKeyDictionary[ConceptTable, _TableSums] = weakref.WeakKeyDictionary()
-
-
+@per_table
 def _table_sums(table: ConceptTable) -> _TableSums:
-    if table not in _tables:
-        _tables[table] = _TableSums(table)
-    return _tables[table]
+    return _TableSums(table)
 
 
 class HostQuantities:

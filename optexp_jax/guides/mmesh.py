@@ -12,7 +12,6 @@ and at least A − I of the mask lies outside the neuron. If one side covers eve
 not at all, as scenes do, sizes and overlaps are exact.
 """
 
-import weakref
 from functools import partial
 
 import equinox as eqx
@@ -32,6 +31,7 @@ from optexp_jax.operators import Operator
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import NeuronQuantities, Quantities
 from optexp_jax.scores import held_on_host
+from optexp_jax.table_cache import per_table
 from optexp_jax.tracing import note_trace
 
 
@@ -108,14 +108,10 @@ class ConceptShapes:
         """Concepts that cover all or nothing of each sample."""
 
 
-_tables: weakref.WeakKeyDictionary[ConceptTable, ConceptShapes] = weakref.WeakKeyDictionary()
-
-
+@per_table
 def concept_shapes(table: ConceptTable) -> ConceptShapes:
     """The shapes of a table's concepts; the same object for as long as the table lives."""
-    if table not in _tables:
-        _tables[table] = ConceptShapes(table)
-    return _tables[table]
+    return ConceptShapes(table)
 
 
 class Side(eqx.Module):

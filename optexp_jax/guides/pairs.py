@@ -9,7 +9,6 @@ A level of a beam then costs members times pairs, not members times concepts tim
 """
 
 import math
-import weakref
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -24,6 +23,7 @@ from optexp_jax.device_table import device_neuron, device_table
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.quantities import Quantities
 from optexp_jax.shapes import round_up_in_eighths
+from optexp_jax.table_cache import per_table
 from optexp_jax.tracing import note_trace
 
 Tree = TypeVar("Tree")
@@ -104,14 +104,10 @@ class TablePairs:
             return jnp.asarray(np.pad(values, (0, missing), constant_values=filler))
 
 
-_tables: weakref.WeakKeyDictionary[ConceptTable, TablePairs] = weakref.WeakKeyDictionary()
-
-
+@per_table
 def table_pairs(table: ConceptTable) -> TablePairs:
     """The pairs of a table; the same object for as long as the table lives."""
-    if table not in _tables:
-        _tables[table] = TablePairs(table)
-    return _tables[table]
+    return TablePairs(table)
 
 
 def pair_quantities(table: ConceptTable, neuron: NeuronCounts) -> Quantities:

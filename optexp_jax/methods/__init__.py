@@ -2,8 +2,17 @@
 
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.beam import Beam
+from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.methods.exhaustive import Exhaustive
 from optexp_jax.methods.netdissect import NetDissect
 from optexp_jax.methods.optimal import Optimal
 
-__all__ = ["AbstractMethod", "Beam", "Exhaustive", "NetDissect", "Optimal"]
+__all__ = [
+    "AbstractMethod",
+    "Beam",
+    "Exhaustive",
+    "FormulaSpace",
+    "NetDissect",
+    "Optimal",
+    "Proof",
+]

@@ -1,8 +1,7 @@
 """Beam search: at every length keep the best few formulas, and extend only those."""
 
 import functools
-import weakref
-from typing import cast
+from typing import ClassVar, cast
 
 import equinox as eqx
 import numpy as np
@@ -16,6 +15,7 @@ from optexp_jax.explanation import Explanation, SearchStats, Speculative, Status
 from optexp_jax.formula_batch import PADDING
 from optexp_jax.guides import AbstractGuide, Members, QuantityGuide
 from optexp_jax.methods.base import MOST_CONCEPTS, MOST_LISTED, AbstractMethod, check_count
+from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators, operator_bits
 from optexp_jax.problem import Problem
@@ -31,6 +31,7 @@ from optexp_jax.search.beam_queue import BeamQueue, Member, Words
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.driver import Counters
 from optexp_jax.search.incumbent import Candidate
+from optexp_jax.table_cache import per_table
 from optexp_jax.tracing import count_traces
 
 FIRST_BLOCK, BLOCK = 64, 512
@@ -45,6 +46,8 @@ class Beam(AbstractMethod):
     ones; the last level keeps one. The `guide` tells which candidates may be worth an exact score:
     `QuantityGuide()`, `MMESHGuide()`, or None to score all. It changes the work, never the result.
     """
+
+    proof: ClassVar[Proof] = Proof.NEVER
 
     length: int = 3
     """Most concepts in a formula."""
@@ -70,6 +73,10 @@ class Beam(AbstractMethod):
             raise TypeError(
                 f"guide must be a guide such as QuantityGuide(), or None; got {guide!r}."
             )
+
+    @property
+    def formula_space(self) -> FormulaSpace:
+        return FormulaSpace(self.length, self.operators)
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         problem = Problem(table, neuron, self.length, self.operators)
@@ -279,10 +286,6 @@ class _Concepts:
         """Which signatures hold each concept."""
 
 
-_tables: weakref.WeakKeyDictionary[ConceptTable, _Concepts] = weakref.WeakKeyDictionary()
-
-
+@per_table
 def _concepts_of(table: ConceptTable) -> _Concepts:
-    if table not in _tables:
-        _tables[table] = _Concepts(table)
-    return _tables[table]
+    return _Concepts(table)

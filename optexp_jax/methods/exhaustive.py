@@ -1,6 +1,7 @@
 """The oracle as a method: tries every formula. For small inputs, and for checking the others."""
 
 import time
+from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
 from optexp_jax.methods.base import MOST_CONCEPTS, AbstractMethod, check_count
+from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.oracle import best_formula, count_formulas
@@ -23,6 +25,8 @@ class Exhaustive(AbstractMethod):
     However few the signatures, a formula costs as much as `OVERHEAD` of them.
     """
 
+    proof: ClassVar[Proof] = Proof.ALWAYS
+
     length: int = 3
     """Most concepts in a formula."""
     operators: tuple[Operator, ...] = eqx.field(
@@ -35,6 +39,10 @@ class Exhaustive(AbstractMethod):
     def __check_init__(self) -> None:
         check_count(self.length, "length", MOST_CONCEPTS)
         check_count(self.max_work, "max_work")
+
+    @property
+    def formula_space(self) -> FormulaSpace:
+        return FormulaSpace(self.length, self.operators)
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         n_formulas = count_formulas(table.n_concepts, self.length, len(self.operators))

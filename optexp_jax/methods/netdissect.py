@@ -1,17 +1,26 @@
 """Network Dissection: the single concept that overlaps the neuron best."""
 
 import time
+from typing import ClassVar
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
 from optexp_jax.formula import Formula
 from optexp_jax.methods.base import AbstractMethod
+from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.neuron import NeuronCounts
+from optexp_jax.operators import DEFAULT_OPERATORS
 from optexp_jax.scores import Score, highest_rows
 
 
 class NetDissect(AbstractMethod):
     """The best single concept, proved best among single concepts, which is all it looks at."""
+
+    proof: ClassVar[Proof] = Proof.ALWAYS
+
+    @property
+    def formula_space(self) -> FormulaSpace:
+        return FormulaSpace(1, DEFAULT_OPERATORS)
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         start = time.perf_counter()

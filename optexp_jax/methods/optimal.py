@@ -3,9 +3,8 @@
 import dataclasses
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -22,6 +21,8 @@ from optexp_jax.methods.base import (
     AbstractMethod,
     check_count,
 )
+from optexp_jax.methods.claim import FormulaSpace, Proof
+from optexp_jax.methods.stopped import Question, Stopped
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.problem import Problem
@@ -35,12 +36,15 @@ class Optimal(AbstractMethod):
 
     The search can be stopped early, by `time_limit` in seconds, when the gap to the upper bound is
     at most `gap`, or when more than `max_nodes` nodes wait; the result then is 'feasible', with the
-    bound that was reached. `callback` is called every turn with a `Progress`. `batch_size` nodes
-    are expanded at once; 1 gives the published order.
+    bound that was reached, its `stats.stopped_by` says which limit it was, and its `state` can be
+    resumed. `callback` is called every turn with a `Progress`. `batch_size` nodes are expanded at
+    once; 1 gives the published order.
 
     `top_k` asks for the k best formulas that differ as sets of locations, `within=0.01` for all
-    whose IoU is at most 1 % below the best, up to `limit` of them.
+    whose IoU is at most 1 % below the best, up to `max_within` of them.
     """
+
+    proof: ClassVar[Proof] = Proof.UNLESS_STOPPED
 
     length: int = 3
     """Most concepts in a formula."""
@@ -54,8 +58,8 @@ class Optimal(AbstractMethod):
     """How many formulas to find, best first, that differ as sets of locations."""
     within: float | None = eqx.field(default=None, kw_only=True)
     """Find all formulas whose IoU is at most this share below the best, instead."""
-    limit: int = eqx.field(default=1000, kw_only=True)
-    """At most so many of those."""
+    max_within: int = eqx.field(default=1000, kw_only=True)
+    """At most so many of those; the result says whether there are more."""
     gap: float = eqx.field(default=0.0, kw_only=True)
     """Stop when a better formula could only be better by this share."""
     time_limit: float | None = eqx.field(default=None, kw_only=True)
@@ -80,7 +84,7 @@ class Optimal(AbstractMethod):
         if self.batch_size is not None:
             check_count(self.batch_size, "batch_size", MOST_AT_ONCE)
         check_count(self.max_nodes, "max_nodes")
-        for what in ("top_k", "limit"):
+        for what in ("top_k", "max_within"):
             check_count(getattr(self, what), what, MOST_LISTED)
         if self.within is not None and not 0 <= self.within < 1:
             raise ValueError(f"within must be a share from 0 to below 1; got {self.within}.")
@@ -106,18 +110,42 @@ class Optimal(AbstractMethod):
         )
 
     def resume(self, table: ConceptTable, neuron: NeuronCounts, state: object) -> Explanation:
-        """Go on with a search that was stopped, under this method's limits."""
+        """Go on with a search that was stopped, under this method's limits.
+
+        Bounds are the same if their classes, fields and arrays are.
+        """
         if not isinstance(state, Stopped):
             raise TypeError(
                 f"resume takes the `state` of a stopped search's Explanation; got {state!r}."
             )
-        if state.question != self._question(table, neuron):
+        changed = state.question.differences(self._question(table, neuron))
+        if changed:
             raise ValueError(
-                "The stopped search was for another table, neuron or question. Only its limits "
-                "(time_limit, gap, max_nodes) and the callback may change."
+                f"The stopped search was for another {', '.join(changed)}. Only its limits "
+                "(time_limit, gap, max_nodes), frontier_reduction and the callback may change; for "
+                "anything else begin a new search, without `resume`."
             )
         found = state.search.run(self.limits)
         return found if found.status == "optimal" else dataclasses.replace(found, state=state)
+
+    def with_callback(self, callback: Callable[[Progress], None]) -> "Optimal":
+        own = self.callback
+
+        def both(progress: Progress) -> None:
+            if own is not None:
+                own(progress)
+            callback(progress)
+
+        return dataclasses.replace(self, callback=both)
+
+    @property
+    def repeatable(self) -> bool:
+        # A time limit depends on the machine, and where a gap is reached on the batches too.
+        return self.time_limit is None and self.gap == 0
+
+    @property
+    def formula_space(self) -> FormulaSpace:
+        return FormulaSpace(self.length, self.operators, self._keep.most, self.within)
 
     def _problem(self, table: ConceptTable, neuron: NeuronCounts) -> Problem:
         return Problem(table, neuron, self.length, self.operators)
@@ -131,37 +159,18 @@ class Optimal(AbstractMethod):
 
     @property
     def _keep(self) -> Keep:
-        return Keep(self.top_k, self.within, self.limit)
+        return Keep(self.top_k, self.within, self.max_within)
 
-    def _question(self, table: ConceptTable, neuron: NeuronCounts) -> "Question":
+    def _question(self, table: ConceptTable, neuron: NeuronCounts) -> Question:
         return Question(
             self.length,
             self.operators,
-            repr(self.bounds),
+            self.bounds,
+            self.batch_size,
             self._keep,
             table.fingerprint,
             _digest(neuron.inside.tobytes()),
         )
-
-
-@dataclass(frozen=True)
-class Question:
-    """What a search was asked, to tell whether a stopped one may go on."""
-
-    length: int
-    operators: tuple[Operator, ...]
-    bounds: str
-    keep: Keep
-    table: str
-    neuron: bytes
-
-
-@dataclass(frozen=True, eq=False)
-class Stopped:
-    """A search that can go on."""
-
-    search: Search[Any]
-    question: Question
 
 
 def _identity(table: ConceptTable, formula: Formula) -> bytes:

@@ -9,45 +9,13 @@ from typing import Any
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, RunnerUp, Status
 from optexp_jax.formula import Formula
-from optexp_jax.methods import AbstractMethod, Beam, Exhaustive, NetDissect, Optimal
-from optexp_jax.operators import DEFAULT_OPERATORS, Operator
+from optexp_jax.methods import AbstractMethod, FormulaSpace, Proof
 from optexp_jax.oracle import count_unverified
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.scores import Score
 from optexp_jax.search.incumbent import MOST_EQUIVALENTS
 from optexp_jax.unverified import unverified_steps
-
-
-@dataclass(frozen=True)
-class Space:
-    """The formulas that a method's claim is about, and how many of them it is to list."""
-
-    length: int
-    operators: tuple[Operator, ...]
-    most: int = 1
-    """Formulas that a result lists at most, the best one included."""
-    within: float | None = None
-    """How far, as a share, the last one may be below the best."""
-
-    @property
-    def lists(self) -> bool:
-        """Whether runners-up are asked for."""
-        return self.most > 1 or self.within is not None
-
-
-def space_of(method: AbstractMethod) -> Space:
-    """What a method may use, from its settings."""
-    if isinstance(method, NetDissect):
-        return Space(1, DEFAULT_OPERATORS)
-    length = getattr(method, "length", None)
-    operators = getattr(method, "operators", None)
-    if length is None or operators is None:
-        raise ValueError(f"It is not known which formulas {method!r} is about.")
-    if not isinstance(method, Optimal):
-        return Space(length, operators)
-    most = method.top_k if method.within is None else method.limit
-    return Space(length, operators, most, method.within)
 
 
 @dataclass(frozen=True)
@@ -78,7 +46,7 @@ def conformity_faults(
     result: UnitResult, found: Explanation, asked: Configuration, table: ConceptTable
 ) -> list[str]:
     """What in a result cannot come of the run's configuration."""
-    space = space_of(asked.method)
+    space = asked.method.formula_space
     ranked, names = ranking(found), set(table.names)
     faults = [
         fault
@@ -96,7 +64,7 @@ def conformity_faults(
     return faults
 
 
-def _formula_faults(formula: Formula, space: Space, names: set[str]) -> list[str]:
+def _formula_faults(formula: Formula, space: FormulaSpace, names: set[str]) -> list[str]:
     faults: list[str] = []
     if len(formula) > space.length:
         faults.append(f"{formula} has {len(formula)} concepts, the run allows {space.length}")
@@ -131,7 +99,7 @@ def _unverified_faults(found: Explanation, table: ConceptTable) -> list[str]:
 def _ranking_faults(
     found: Explanation,
     ranked: Sequence[Ranked],
-    space: Space,
+    space: FormulaSpace,
     order: Callable[[Formula], Any],
 ) -> list[str]:
     faults: list[str] = []
@@ -141,8 +109,8 @@ def _ranking_faults(
         faults.append(f"{len(ranked)} formulas, where the run asks for {space.most}")
     if not space.lists and any(each.equivalents for each in ranked):
         faults.append("equivalent formulas, which the run does not ask for")
-    if found.limit_hit and (space.within is None or len(ranked) < space.most):
-        faults.append("the limit is said to be hit, and is not")
+    if found.within_truncated and (space.within is None or len(ranked) < space.most):
+        faults.append("formulas within the share are said to be left out, and none is")
     ranks = [(-each.score.ratio, order(each.formula)) for each in ranked]
     if any(not first < second for first, second in itertools.pairwise(ranks)):
         faults.append("a runner-up is above what it comes after, or stands there twice")
@@ -170,10 +138,17 @@ def _status_faults(found: Explanation, method: AbstractMethod) -> list[str]:
         faults.append(f"the upper bound {found.upper_bound} is below the IoU {found.iou}")
     if optimal and found.upper_bound != found.iou:
         faults.append(f"optimal, but with the upper bound {found.upper_bound}")
-    if isinstance(method, Beam) and optimal and found.formula is not None:
-        faults.append("optimal, which a beam search cannot know")
-    if isinstance(method, Exhaustive | NetDissect) and not optimal:
-        faults.append("feasible, from a method that looks at everything")
-    if isinstance(method, Optimal) and optimal != (found.stats.stopped_by is None):
-        faults.append(f"{found.status}, but stopped by {found.stats.stopped_by}")
+    stopped_by = found.stats.stopped_by
+    has_limits = method.proof in (Proof.UNLESS_STOPPED, Proof.UNKNOWN)
+    if stopped_by is not None and (optimal or not has_limits):
+        faults.append(f"{found.status}, but stopped by {stopped_by}")
+    match method.proof:
+        case Proof.ALWAYS if not optimal:
+            faults.append("feasible, from a method that looks at everything")
+        case Proof.UNLESS_STOPPED if not optimal and stopped_by is None:
+            faults.append("feasible, but no limit is said to have stopped it")
+        case Proof.NEVER if optimal and found.formula is not None:
+            faults.append("optimal, which a method of this kind cannot know")
+        case _:
+            pass
     return faults

@@ -28,7 +28,7 @@ COLUMNS = (
     "runners_up",
     "equivalents",
     "unverified",
-    "limit_hit",
+    "within_truncated",
     "visited",
     "expanded",
     "estimated",

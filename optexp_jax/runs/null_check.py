@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.explanation import Status
-from optexp_jax.methods import AbstractMethod, Optimal
+from optexp_jax.methods import AbstractMethod
 from optexp_jax.runs.null import NullModel, NullResult
 from optexp_jax.runs.sources import roll_maps
 
@@ -33,7 +32,7 @@ def check_null(
 
     A search that may stop early gives other scores another time: nothing can be checked then.
     """
-    if isinstance(method, Optimal) and (method.time_limit is not None or method.gap > 0):
+    if not method.repeatable:
         return NullCheck(0)
     deadline = time.perf_counter() + time_limit
     again = 0
@@ -42,7 +41,7 @@ def check_null(
         if draw.shifts is not None:
             moved = roll_maps(moved[None], draw.shifts)[0]
         found = method.run(table, table.count(moved))
-        if isinstance(method, Optimal) and found.status is not Status.OPTIMAL:
+        if found.stats.stopped_by is not None:
             return NullCheck(again)
         if found.score != score:
             shown = f"{score.intersection}/{score.union}, not {found.intersection}/{found.union}"

@@ -8,8 +8,9 @@ from optexp_jax.runs.task import UnitProgress
 class Observer:
     """Told of every step, in the thread of the run. This one does nothing; override what you need.
 
-    Progress within a unit is known for `Optimal`, in this process and in `LocalWorkers`; other
-    executors have no way to tell before a task is done.
+    Progress within a unit is known for methods that tell it (`with_callback`), as `Optimal` does,
+    in this process and in `LocalWorkers`; other executors have no way to tell before a task is
+    done.
     """
 
     def begin(self, counts: Counts) -> None:

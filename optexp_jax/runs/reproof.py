@@ -22,12 +22,12 @@ from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Status
 from optexp_jax.formula import Formula
 from optexp_jax.memory import require_memory
+from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.methods.exhaustive import OVERHEAD, Exhaustive
 from optexp_jax.methods.optimal import Optimal
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import AND, AND_NOT, OR, Operator
 from optexp_jax.oracle import count_formulas, enumerate_formulas
-from optexp_jax.runs.conformity import Space
 from optexp_jax.scores import Score
 
 ORACLE_WORK = 3 * 10**8
@@ -100,7 +100,7 @@ def reprove(
 def reprove_ranking(
     table: ConceptTable,
     neuron: NeuronCounts,
-    space: Space,
+    space: FormulaSpace,
     listed: Sequence[Score],
     time_limit: float,
 ) -> Reproof:
@@ -121,7 +121,7 @@ def reprove_ranking(
             operators=operators,
             top_k=1 if space.within is not None else space.most,
             within=space.within,
-            limit=space.most,
+            max_within=space.most,
             time_limit=time_limit,
         )
         found = method.run(table, neuron)
@@ -135,7 +135,7 @@ def reprove_ranking(
     return Reproof(how, proved=True)
 
 
-def _best_sets(table: ConceptTable, neuron: NeuronCounts, space: Space) -> list[Score]:
+def _best_sets(table: ConceptTable, neuron: NeuronCounts, space: FormulaSpace) -> list[Score]:
     """Scores of the best sets of locations, as the space asks for them, by trying all formulas."""
     weights = neuron.inside + neuron.outside
     some = np.flatnonzero(weights)  # what holds nowhere does not tell sets apart

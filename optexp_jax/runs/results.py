@@ -12,6 +12,7 @@ from optexp_jax.explanation import (
     Seconds,
     Speculative,
     Status,
+    StoppedBy,
 )
 from optexp_jax.formula import Formula
 from optexp_jax.operators import operator_from_json, operator_to_json
@@ -56,8 +57,9 @@ class UnitResult:
             ],
             "equivalents": [str(formula) for formula in found.equivalents],
             "unverified": [str(step) for step in found.unverified],
-            "limit_hit": found.limit_hit,
+            "within_truncated": found.within_truncated,
             **stats,
+            "stopped_by": _plain(found.stats.stopped_by),
             **{f"speculative_{counter}": count for counter, count in in_vain.items()},
             "search_seconds": phases["total"],
             "seconds": self.seconds,
@@ -114,7 +116,10 @@ def _explanation(found: Explanation) -> dict[str, Any]:
         "union": found.union,
         "upper_bound": found.upper_bound,
         "status": str(found.status),
-        "stats": dataclasses.asdict(found.stats),
+        "stats": {
+            **dataclasses.asdict(found.stats),
+            "stopped_by": _plain(found.stats.stopped_by),
+        },
         "equivalents": [formula.to_dict() for formula in found.equivalents],
         "runners_up": [
             {
@@ -133,14 +138,28 @@ def _explanation(found: Explanation) -> dict[str, Any]:
             }
             for step in found.unverified
         ],
-        "limit_hit": found.limit_hit,
+        "within_truncated": found.within_truncated,
     }
+
+
+def _plain(stopped_by: StoppedBy | None) -> str | None:
+    """Without the class, which data frames and JSON do not know."""
+    return None if stopped_by is None else stopped_by.value
 
 
 def _read_explanation(data: Any) -> Explanation:
     seconds = make(Seconds, data["stats"]["seconds"])
     in_vain = make(Speculative, data["stats"]["speculative"])
-    stats = make(SearchStats, {**data["stats"], "speculative": in_vain, "seconds": seconds})
+    stopped_by = data["stats"]["stopped_by"]
+    stats = make(
+        SearchStats,
+        {
+            **data["stats"],
+            "speculative": in_vain,
+            "stopped_by": None if stopped_by is None else StoppedBy(stopped_by),
+            "seconds": seconds,
+        },
+    )
     for value in (data["upper_bound"], *dataclasses.astuple(seconds)):
         _check_float(value)
     intersection, union = _counts(data["intersection"], data["union"])

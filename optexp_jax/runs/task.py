@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from optexp_jax.explain import explain
 from optexp_jax.methods.base import AbstractMethod
-from optexp_jax.methods.optimal import Optimal
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.runs.null import NullModel, compare_with_null
 from optexp_jax.runs.results import UnitResult
@@ -198,15 +197,12 @@ def _text(error: Exception) -> str:
 
 def _reporting(method: AbstractMethod, unit: int) -> AbstractMethod:
     """The method, telling of the search as it goes, where somebody listens."""
-    if _listener.get() is None or not isinstance(method, Optimal):
+    if _listener.get() is None:
         return method
-    own = method.callback
     last = time.perf_counter()
 
     def callback(progress: Progress) -> None:
         nonlocal last
-        if own is not None:
-            own(progress)
         if time.perf_counter() - last < REPORT_EVERY:
             return
         last = time.perf_counter()
@@ -221,7 +217,7 @@ def _reporting(method: AbstractMethod, unit: int) -> AbstractMethod:
             )
         )
 
-    return dataclasses.replace(method, callback=callback)
+    return method.with_callback(callback)
 
 
 def _tell(message: Message) -> None:

@@ -12,9 +12,10 @@ from jaxtyping import Bool
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formula import Formula
+from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.runs.configuration import Configuration
-from optexp_jax.runs.conformity import Space, conformity_faults, ranking, space_of
+from optexp_jax.runs.conformity import conformity_faults, ranking
 from optexp_jax.runs.null_check import NullCheck, check_null
 from optexp_jax.runs.raw_maps import RawMaps, truth
 from optexp_jax.runs.reproof import reprove, reprove_ranking
@@ -129,7 +130,7 @@ def check_unit(
     if _all_known(found, table):
         faults += _score_faults(table, bitmap, found, raw)
     if not faults:
-        space, neuron = space_of(asked.method), table.count(bitmap)
+        space, neuron = asked.method.formula_space, table.count(bitmap)
         claim, how, faults = _check_claim(table, neuron, found, space, time_limit)
         if not faults and space.lists and found.status is Status.OPTIMAL:
             others_proved, faults = _check_runners_up(table, neuron, found, space, time_limit)
@@ -224,7 +225,7 @@ def _check_claim(
     table: ConceptTable,
     neuron: NeuronCounts,
     found: Explanation,
-    space: Space,
+    space: FormulaSpace,
     time_limit: float,
 ) -> tuple[Claim, str, list[str]]:
     """What became of the claim, how, and what is wrong with it."""
@@ -247,7 +248,7 @@ def _check_runners_up(
     table: ConceptTable,
     neuron: NeuronCounts,
     found: Explanation,
-    space: Space,
+    space: FormulaSpace,
     time_limit: float,
 ) -> tuple[bool, list[str]]:
     """Whether it was proved again that just these are the best, and what is wrong with that."""

@@ -8,7 +8,14 @@ from typing import Generic
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Speculative, Status
+from optexp_jax.explanation import (
+    Explanation,
+    RunnerUp,
+    SearchStats,
+    Speculative,
+    Status,
+    StoppedBy,
+)
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
@@ -183,7 +190,7 @@ class Search(Generic[Nodes]):
         self._limits = Limits()
         self._clock = self._space.clock
         self._clock.pause()
-        self._stopped_by: str | None = None
+        self._stopped_by: StoppedBy | None = None
         self._incumbent = Incumbent() if incumbent is None else incumbent
         self._standing: _Standing[Nodes] | None = None
         self._within_turn = False
@@ -218,7 +225,7 @@ class Search(Generic[Nodes]):
         self._within_turn = True
         turn = self._space.root(self._incumbent)
         if turn is None:
-            self._stopped_by = "time limit"
+            self._stopped_by = StoppedBy.TIME_LIMIT
             self._within_turn = False
             return None
         return self._absorb(turn, Frontier(), 0.0)
@@ -293,11 +300,11 @@ class Search(Generic[Nodes]):
         if self._limits.callback is not None:
             self._limits.callback(progress)
         if self._clock.expired:
-            self._stopped_by = "time limit"
+            self._stopped_by = StoppedBy.TIME_LIMIT
         elif self._limits.gap > 0 and progress.gap <= self._limits.gap:
-            self._stopped_by = "gap"
+            self._stopped_by = StoppedBy.GAP
         elif len(frontier) > self._limits.max_nodes:
-            self._stopped_by = "frontier full"
+            self._stopped_by = StoppedBy.MAX_NODES
         return self._stopped_by is not None
 
     def _explanation(self, proved: bool) -> Explanation:
@@ -311,7 +318,7 @@ class Search(Generic[Nodes]):
             status=Status.OPTIMAL if proved else Status.FEASIBLE,
             equivalents=() if best is None else best.equivalents,
             runners_up=tuple(map(_runner_up, others)),
-            limit_hit=self._incumbent.limit_hit,
+            within_truncated=self._incumbent.within_truncated,
             state=None if proved else self,
             stats=SearchStats(
                 visited=counters.visited,

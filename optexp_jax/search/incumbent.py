@@ -28,7 +28,7 @@ class Keep:
     """The k best that differ as sets of locations."""
     within: float | None = None
     """All whose IoU is at most this share below the best one's, instead of the k best."""
-    limit: int = 1000
+    max_within: int = 1000
     """At most so many of those."""
 
     @property
@@ -38,15 +38,15 @@ class Keep:
     @property
     def most(self) -> int:
         """How many sets are listed at most."""
-        return self.top_k if self.within is None else self.limit
+        return self.top_k if self.within is None else self.max_within
 
     @property
     def pool_size(self) -> int:
         """How many sets have to be known before lower ones are ruled out.
 
-        One more than the limit of those within a share: it tells whether the limit was hit.
+        One more than are listed of those within a share: it tells whether there are more.
         """
-        return self.top_k if self.within is None else self.limit + 1
+        return self.top_k if self.within is None else self.max_within + 1
 
 
 MOST_EQUIVALENTS = 20
@@ -125,9 +125,9 @@ class Incumbent:
         return self._pool.leaders[: self.keep.most]
 
     @property
-    def limit_hit(self) -> bool:
+    def within_truncated(self) -> bool:
         """Whether more formulas are within the wanted share than may be kept."""
-        return self.keep.within is not None and len(self._pool.leaders) > self.keep.limit
+        return self.keep.within is not None and len(self._pool.leaders) > self.keep.max_within
 
     @property
     def best(self) -> Candidate | None:

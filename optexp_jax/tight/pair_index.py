@@ -1,6 +1,5 @@
 """Which concepts share signatures: the sparse side of Gram matrices."""
 
-import weakref
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +11,7 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64
 from optexp_jax.concepts.signatures import Signatures, ranges
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.memory import TooLargeError, require_memory
+from optexp_jax.table_cache import per_table
 
 MOST_CONCEPTS = 46_340
 """Pairs are numbered in 32 bits."""
@@ -117,11 +117,7 @@ def _check_size(n_concepts: int) -> None:
     require_memory(BYTES_PER_PAIR * n_concepts**2, what, instead)
 
 
-_indices: weakref.WeakKeyDictionary[ConceptTable, PairIndex] = weakref.WeakKeyDictionary()
-
-
+@per_table
 def pair_index(table: ConceptTable) -> PairIndex:
     """The pair index of a table; the same object for as long as the table lives."""
-    if table not in _indices:
-        _indices[table] = PairIndex(table.signatures)
-    return _indices[table]
+    return PairIndex(table.signatures)

@@ -13,7 +13,8 @@ of a *heavy* concept, one of the few with the highest W: without these the y tha
 little that next to nothing is left. All other concepts are *light*. As
 `(a AND NOT b) AND x` is `(a AND x) AND NOT b`, no AND follows an AND NOT.
 
-Wherever a formula is split in two, what is known of shorter formulas limits one part (`Limits`).
+Wherever a formula is split in two, what is known of shorter formulas limits one part
+(`Limits`).
 """
 
 from collections.abc import Callable
