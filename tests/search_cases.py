@@ -11,17 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
-from jaxtyping import Array, Int32, PyTree
+from jaxtyping import Array, PyTree
 from strategies import ALL_OPERATORS, XOR
 
 import optexp_jax as ox
-from optexp_jax.bounds import TopBott
+from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
 from optexp_jax.bounds.chains import UNKNOWN, Chains, View, make_view
 from optexp_jax.bounds.known import KnownLabels
 from optexp_jax.operators import Operator
 from optexp_jax.oracle import OracleResult, best_formula
 from optexp_jax.problem import Problem
-from optexp_jax.quantities import Quantities
 from optexp_jax.testing import Case, random_case
 from support import thorough
 
@@ -113,16 +112,11 @@ BUCKETS = THOROUGH_BUCKETS if thorough() else QUICK_BUCKETS
 class OnlyOne(ox.ImprovementVectors):
     """Top_1 in place of Top_t: wrong as soon as two more concepts can be added."""
 
-    def prepare(self, concepts: Quantities, length: int) -> PyTree[Array]:
-        return PUBLISHED.prepare(concepts, length)
+    def prepare(self, view: ProblemView) -> PyTree[Array]:
+        return PUBLISHED.prepare(view)
 
-    def of_labels(
-        self,
-        prepared: PyTree[Array],
-        chains: Int32[Array, "rows length"],
-        further: Int32[Array, " rows"],
-    ) -> TopBott:
-        right = PUBLISHED.of_labels(prepared, chains, further)
+    def of_labels(self, prepared: PyTree[Array], labels: LabelBatch) -> TopBott:
+        right = PUBLISHED.of_labels(prepared, labels)
         return TopBott(right.top_one, right.top_one, right.bottom)
 
 
@@ -193,13 +187,9 @@ def view_of(
     with jax.enable_x64(True):
         return make_view(
             ox.PublishedVectors() if vectors is None else vectors,
-            problem.concepts,
-            problem.whole,
+            problem,
             known.aggregated if aggregated else known.per_sample,
-            problem.disjoint,
-            depth=depth,
             aggregated=aggregated,
-            operators=operators,
         )
 
 

@@ -7,17 +7,16 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
-from jaxtyping import Array, Bool, Int32, Int64, PyTree
+from jaxtyping import Array, Bool, Int64, PyTree
 from search_cases import OnlyOne
 from strategies import XOR
 
 import optexp_jax as ox
-from optexp_jax.bounds import TopBott
+from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
 from optexp_jax.bounds.paper import PaperSpace
 from optexp_jax.bounds.paper_nodes import PaperNodes
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.problem import Problem
-from optexp_jax.quantities import Quantities
 from optexp_jax.scores import Score
 from optexp_jax.search import AbstractSpace, Candidate, Incumbent, Queued, Turn
 from optexp_jax.testing import AdmissibilityReport, Case, admissible, check_admissible, random_case
@@ -87,16 +86,11 @@ def test_all_forms_of_the_published_bounds_pass(
 class BottomIsTop(ox.ImprovementVectors):
     """The largest value in place of the smallest."""
 
-    def prepare(self, concepts: Quantities, length: int) -> PyTree[Array]:
-        return ox.PublishedVectors().prepare(concepts, length)
+    def prepare(self, view: ProblemView) -> PyTree[Array]:
+        return ox.PublishedVectors().prepare(view)
 
-    def of_labels(
-        self,
-        prepared: PyTree[Array],
-        chains: Int32[Array, "rows length"],
-        further: Int32[Array, " rows"],
-    ) -> TopBott:
-        right = ox.PublishedVectors().of_labels(prepared, chains, further)
+    def of_labels(self, prepared: PyTree[Array], labels: LabelBatch) -> TopBott:
+        right = ox.PublishedVectors().of_labels(prepared, labels)
         return TopBott(right.top, right.top_one, right.top_one)
 
 

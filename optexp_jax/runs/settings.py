@@ -30,6 +30,7 @@ OWN_CLASSES = frozenset(
         "bounds.paper:PaperBounds",
         "bounds.vectors:PublishedVectors",
         "bounds.vectors:LabelVectors",
+        "bounds.pair_vectors:PairVectors",
         "guides.quantity:QuantityGuide",
         "guides.mmesh:MMESHGuide",
         "runs.null:NullModel",
