@@ -29,6 +29,8 @@ seeds = st.integers(0, 2**32 - 1)
 SUBSETS = tuple(subset for n in (1, 2, 3) for subset in combinations(ox.DEFAULT_OPERATORS, n))
 DEFAULT = ox.DEFAULT_OPERATORS
 PUBLISHED, LABEL = ox.PublishedVectors(), ox.LabelVectors()
+# So few ranks that samples have concepts past them.
+PAIRS = ox.PairVectors(ranks=1)
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ QUICK_BUCKETS = (
     Bucket(4, 3, 2, operators=(ox.AND, XOR), aggregated_first=False, index_order=False),
     Bucket(4, 1, 2, operators=(ox.OR,)),
     Bucket(4, 1, 2, operators=(ox.AND, ox.AND_NOT), vectors=LABEL, batch_size=64),
+    Bucket(6, 3, 3, vectors=PAIRS),
 )
 THOROUGH_BUCKETS = (
     *QUICK_BUCKETS,
@@ -98,6 +101,12 @@ THOROUGH_BUCKETS = (
     Bucket(3, 1, 3, vectors=LABEL, batch_size=64),
     Bucket(4, 3, 4, vectors=LABEL, batch_size=64),
     Bucket(6, 3, 3, vectors=LABEL, aggregated_first=False, index_order=False),
+    *(Bucket(6, 3, 3, operators=subset, vectors=PAIRS) for subset in SUBSETS if len(subset) < 3),
+    Bucket(6, 3, 3, operators=(ox.OR, ox.AND, XOR), vectors=PAIRS),
+    Bucket(6, 3, 3, vectors=PAIRS, aggregated_first=False, index_order=False),
+    Bucket(6, 1, 3, vectors=ox.PairVectors(), batch_size=1),
+    Bucket(4, 3, 4, vectors=PAIRS, batch_size=64),
+    Bucket(3, 1, 4, vectors=PAIRS),
     Bucket(6, 3, 3, aggregated_first=False, batch_size=64),
     Bucket(6, 3, 3, batch_size=64),
     Bucket(6, 3, 3, batch_size=5),
