@@ -93,7 +93,9 @@ def main() -> None:
             f"{sum(s.seconds.total for s in stats):8.2f}"
         )
         results.append([explanation.formula for explanation in found])
-    assert all(found == results[0] for found in results), "vectors may change the work, not the result"
+    assert all(found == results[0] for found in results), (
+        "vectors may change the work, not the result"
+    )
     print("\nThe same formulas with all of them:")
     for formula in results[0]:
         print(f"  {formula}")

@@ -146,7 +146,9 @@ def test_pair_vectors_are_never_looser(aggregated: bool, seed: int, n_samples: i
 # Directed cases. Every cell is common to two concepts, unless it says otherwise.
 
 
-def chosen_labels(masks: list[list[int]], chains: list[list[int]], steps: list[list[int]]) -> Labels:
+def chosen_labels(
+    masks: list[list[int]], chains: list[list[int]], steps: list[list[int]]
+) -> Labels:
     """Labels over one sample in which every cell is one active location."""
     held = np.array(masks, bool)[:, None]
     ones = np.ones(held.shape[1:], np.int64)

@@ -125,9 +125,7 @@ def _top_sums(concepts: Quantities, length: int) -> Quantities:
 
 
 @partial(jax.jit, static_argnames="length")
-def _ranked(
-    concepts: Quantities, length: int
-) -> tuple[list[tuple[Array, Array]], Quantities]:
+def _ranked(concepts: Quantities, length: int) -> tuple[list[tuple[Array, Array]], Quantities]:
     """The `length` largest values of each quantity and sample with their concepts, and Bott_1."""
     parts = (concepts.iu, concepts.ic, concepts.eu, concepts.ec)
     return (

@@ -16,7 +16,6 @@ from optexp_jax.search.frontier import Nodes, Queued
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing.truth import Truth
 
-
 UPPER, SHORTEST = "bound", "shortest formula of length"
 """What is said of a node."""
 
