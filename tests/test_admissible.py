@@ -27,7 +27,7 @@ from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.node_text import node_text
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.place import Spot, Step
-from support import thorough
+from support import as_users_run_it, thorough
 
 # In a quick run all cases have one shape, which other tests have compiled already.
 SMALL = {3: ((3, 1),)}
@@ -301,13 +301,14 @@ def test_a_wrong_family_made_for_a_problem_is_found_and_shrunk():
 
 @pytest.mark.parametrize("bounds", [ox.PaperBounds, ox.LabelVectors(), "PaperBounds"], ids=str)
 def test_what_is_no_family_is_refused(bounds: Any):
-    with pytest.raises(TypeError, match=r"must be a family such as PaperBounds\(\)"):
+    message = r"must be a family such as PaperBounds\(\)"
+    with as_users_run_it(), pytest.raises(TypeError, match=message):
         check_admissible(bounds)
 
 
 def test_a_function_must_return_a_family():
     factory: Any = lambda problem: ox.LabelVectors()  # noqa: E731
-    with pytest.raises(TypeError, match="must return a family"):
+    with as_users_run_it(), pytest.raises(TypeError, match="must return a family"):
         check_admissible(factory, lengths=(3,))
 
 

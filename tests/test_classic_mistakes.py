@@ -22,7 +22,7 @@ class Wrong(ox.ImprovementVectors):
 
 
 class UnsortedTop(Wrong):
-    """The n largest values of a sample as a partition leaves them: the first is the n-th largest."""
+    """The n largest values of a sample, not sorted: the first is the n-th largest."""
 
     def prepare(self, view: ProblemView) -> PyTree[Array]:
         def sums(part: Array) -> Array:

@@ -239,7 +239,8 @@ def test_overlaps_of_labels_lie_within_their_limits(seed: int):
             assert (np.asarray(limits.low) <= overlap)[unheld].all()
             assert (overlap <= np.asarray(limits.high))[unheld].all()
             # Of a single concept it is exact.
-            exact = unheld & (labels.concepts[:, 1:] < 0).all(1)[:, None]
+            single = np.asarray(labels.concepts[:, 1:] < 0).all(axis=1)
+            exact = unheld & np.expand_dims(single, 1)
             np.testing.assert_array_equal(np.asarray(limits.low)[exact], overlap[exact])
             np.testing.assert_array_equal(np.asarray(limits.high)[exact], overlap[exact])
 

@@ -143,9 +143,9 @@ def _prepare(
         overlaps(pairs.inside, concepts.ic),
         overlaps(pairs.outside, concepts.ec),
         *(ranked(part) for part in (concepts.iu, concepts.ic, concepts.eu, concepts.ec)),
-        operators,
-        length,
-        aggregated,
+        operators=operators,
+        length=length,
+        aggregated=aggregated,
     )
 
 
@@ -157,8 +157,8 @@ def label_overlaps(
 ) -> Interval:
     """Limits of |L ∩ c|, `[row, concept]`, for every concept c that label L does not hold.
 
-    Restricted to the locations of c, `P∘d` has between `p(P − k) + q(d − k) + r·k` for the least and
-    the greatest k that |P ∩ c|, |d ∩ c| and |c| allow, as in `bounds.label`.
+    Among the locations of c, `P∘d` has `p(P − k) + q(d − k) + r·k`, with any k that |P ∩ c|,
+    |d ∩ c| and |c| allow: the same limits as in `bounds.label`.
     """
     leaf = labels.concepts[:, 0]
     bounds = Interval(overlaps.shared[leaf], overlaps.shared[leaf])

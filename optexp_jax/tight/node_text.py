@@ -12,7 +12,8 @@ from optexp_jax.tight.nodes import TightNodes
 def node_text(nodes: TightNodes, row: int, names: Sequence[str]) -> str:
     """A node from the inside outward, such as `(a OR b), 1 more step, then AND NOT c`."""
     labels = nodes.labels(np.array([row]))
-    concepts = [names[concept] for concept in labels.inner[0].tolist()]
+    inner: list[int] = labels.inner[0].tolist()
+    concepts = [names[concept] for concept in inner]
     if concepts:
         further = int(nodes.further[row])
         label = format_chain(concepts, [OPERATORS[form] for form in labels.forms[0].tolist()])
