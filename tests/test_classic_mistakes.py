@@ -12,6 +12,7 @@ from support import thorough
 
 PUBLISHED = ox.PublishedVectors()
 SEEDS = range(8) if thorough() else (0, 1)
+"""Every kind of vectors is compiled anew, which takes most of the time."""
 
 
 class Wrong(ox.ImprovementVectors):
@@ -54,7 +55,11 @@ class BottOfTotals(Wrong):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("vectors", [UnsortedTop(), TopOfTotals(), BottOfTotals()], ids=repr)
+@pytest.mark.parametrize(
+    "vectors",
+    [UnsortedTop(), BottOfTotals(), pytest.param(TopOfTotals(), marks=pytest.mark.slow)],
+    ids=repr,
+)
 def test_classic_mistakes_are_found(vectors: ox.ImprovementVectors, seed: int):
     report = check_admissible(ox.PaperBounds(vectors), seed=seed)
     assert report.counterexample is not None
