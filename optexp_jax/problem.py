@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import Operator
+from optexp_jax.pair_overlaps import PairOverlaps, pair_overlaps
 from optexp_jax.quantities import (
     NeuronQuantities,
     Quantities,
@@ -53,3 +54,8 @@ class Problem:
         """Which concepts never share a location."""
         with jax.enable_x64(True):
             return jnp.asarray(self.table.disjoint)
+
+    @cached_property
+    def pairs(self) -> PairOverlaps:
+        """What any two concepts share, in the whole dataset."""
+        return pair_overlaps(self.table, self.neuron)

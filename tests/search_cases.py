@@ -11,17 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
-from jaxtyping import Array, Int32, PyTree
+from jaxtyping import Array, PyTree
 from strategies import ALL_OPERATORS, XOR
 
 import optexp_jax as ox
-from optexp_jax.bounds import TopBott
+from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
 from optexp_jax.bounds.chains import UNKNOWN, Chains, View, make_view
 from optexp_jax.bounds.known import KnownLabels
 from optexp_jax.operators import Operator
 from optexp_jax.oracle import OracleResult, best_formula
 from optexp_jax.problem import Problem
-from optexp_jax.quantities import Quantities
 from optexp_jax.testing import Case, random_case
 from support import thorough
 
@@ -30,6 +29,8 @@ seeds = st.integers(0, 2**32 - 1)
 SUBSETS = tuple(subset for n in (1, 2, 3) for subset in combinations(ox.DEFAULT_OPERATORS, n))
 DEFAULT = ox.DEFAULT_OPERATORS
 PUBLISHED, LABEL = ox.PublishedVectors(), ox.LabelVectors()
+# So few ranks that samples have concepts past them.
+PAIRS = ox.PairVectors(ranks=1)
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ QUICK_BUCKETS = (
     Bucket(4, 3, 2, operators=(ox.AND, XOR), aggregated_first=False, index_order=False),
     Bucket(4, 1, 2, operators=(ox.OR,)),
     Bucket(4, 1, 2, operators=(ox.AND, ox.AND_NOT), vectors=LABEL, batch_size=64),
+    Bucket(6, 3, 3, vectors=PAIRS),
 )
 THOROUGH_BUCKETS = (
     *QUICK_BUCKETS,
@@ -99,6 +101,12 @@ THOROUGH_BUCKETS = (
     Bucket(3, 1, 3, vectors=LABEL, batch_size=64),
     Bucket(4, 3, 4, vectors=LABEL, batch_size=64),
     Bucket(6, 3, 3, vectors=LABEL, aggregated_first=False, index_order=False),
+    *(Bucket(6, 3, 3, operators=subset, vectors=PAIRS) for subset in SUBSETS if len(subset) < 3),
+    Bucket(6, 3, 3, operators=(ox.OR, ox.AND, XOR), vectors=PAIRS),
+    Bucket(6, 3, 3, vectors=PAIRS, aggregated_first=False, index_order=False),
+    Bucket(6, 1, 3, vectors=ox.PairVectors(), batch_size=1),
+    Bucket(4, 3, 4, vectors=PAIRS, batch_size=64),
+    Bucket(3, 1, 4, vectors=PAIRS),
     Bucket(6, 3, 3, aggregated_first=False, batch_size=64),
     Bucket(6, 3, 3, batch_size=64),
     Bucket(6, 3, 3, batch_size=5),
@@ -113,16 +121,11 @@ BUCKETS = THOROUGH_BUCKETS if thorough() else QUICK_BUCKETS
 class OnlyOne(ox.ImprovementVectors):
     """Top_1 in place of Top_t: wrong as soon as two more concepts can be added."""
 
-    def prepare(self, concepts: Quantities, length: int) -> PyTree[Array]:
-        return PUBLISHED.prepare(concepts, length)
+    def prepare(self, view: ProblemView) -> PyTree[Array]:
+        return PUBLISHED.prepare(view)
 
-    def of_labels(
-        self,
-        prepared: PyTree[Array],
-        chains: Int32[Array, "rows length"],
-        further: Int32[Array, " rows"],
-    ) -> TopBott:
-        right = PUBLISHED.of_labels(prepared, chains, further)
+    def of_labels(self, prepared: PyTree[Array], labels: LabelBatch) -> TopBott:
+        right = PUBLISHED.of_labels(prepared, labels)
         return TopBott(right.top_one, right.top_one, right.bottom)
 
 
@@ -193,13 +196,9 @@ def view_of(
     with jax.enable_x64(True):
         return make_view(
             ox.PublishedVectors() if vectors is None else vectors,
-            problem.concepts,
-            problem.whole,
+            problem,
             known.aggregated if aggregated else known.per_sample,
-            problem.disjoint,
-            depth=depth,
             aggregated=aggregated,
-            operators=operators,
         )
 
 

@@ -7,22 +7,27 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
-from jaxtyping import Array, Bool, Int32, Int64, PyTree
+from jaxtyping import Array, Bool, Int64, PyTree
 from search_cases import OnlyOne
 from strategies import XOR
 
 import optexp_jax as ox
-from optexp_jax.bounds import TopBott
+from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
 from optexp_jax.bounds.paper import PaperSpace
 from optexp_jax.bounds.paper_nodes import PaperNodes
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.problem import Problem
-from optexp_jax.quantities import Quantities
 from optexp_jax.scores import Score
 from optexp_jax.search import AbstractSpace, Candidate, Incumbent, Queued, Turn
 from optexp_jax.testing import AdmissibilityReport, Case, admissible, check_admissible, random_case
+from optexp_jax.testing.admissible import BoundsOrFactory
+from optexp_jax.testing.checked_space import Claim, LengthClaim
 from optexp_jax.testing.truth import Trial, Truth
-from support import thorough
+from optexp_jax.tight.labels import Labels
+from optexp_jax.tight.node_text import node_text
+from optexp_jax.tight.nodes import TightNodes
+from optexp_jax.tight.place import Spot, Step
+from support import as_users_run_it, thorough
 
 # In a quick run all cases have one shape, which other tests have compiled already.
 SMALL = {3: ((3, 1),)}
@@ -35,7 +40,7 @@ def few_shapes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(admissible, "SHAPES", SMALL)
 
 
-def check(bounds: ox.Bounds, cases: int = CASES, **settings: Any) -> AdmissibilityReport:
+def check(bounds: BoundsOrFactory, cases: int = CASES, **settings: Any) -> AdmissibilityReport:
     return check_admissible(bounds, cases=cases, lengths=(3,), **settings)
 
 
@@ -65,6 +70,7 @@ def test_the_same_seed_checks_the_same():
     [
         ox.PaperBounds(),
         ox.PaperBounds(ox.LabelVectors()),
+        ox.PaperBounds(ox.PairVectors(ranks=1)),
         ox.PaperBounds(aggregated_first=False),
         ox.PaperBounds(rewriting=False, recent_memory=False, propagation=False),
         ox.PaperBounds(min_iou=False, index_order=False),
@@ -87,16 +93,11 @@ def test_all_forms_of_the_published_bounds_pass(
 class BottomIsTop(ox.ImprovementVectors):
     """The largest value in place of the smallest."""
 
-    def prepare(self, concepts: Quantities, length: int) -> PyTree[Array]:
-        return ox.PublishedVectors().prepare(concepts, length)
+    def prepare(self, view: ProblemView) -> PyTree[Array]:
+        return ox.PublishedVectors().prepare(view)
 
-    def of_labels(
-        self,
-        prepared: PyTree[Array],
-        chains: Int32[Array, "rows length"],
-        further: Int32[Array, " rows"],
-    ) -> TopBott:
-        right = ox.PublishedVectors().of_labels(prepared, chains, further)
+    def of_labels(self, prepared: PyTree[Array], labels: LabelBatch) -> TopBott:
+        right = ox.PublishedVectors().of_labels(prepared, labels)
         return TopBott(right.top, right.top_one, right.top_one)
 
 
@@ -109,7 +110,7 @@ def test_wrong_vectors_are_found(vectors: ox.ImprovementVectors):
     assert not report.admissible
     assert report.counterexample is not None
     claim = report.counterexample.claim
-    assert claim.what == "the upper bound of a node"
+    assert claim.what == "bound"
     assert claim.claimed < claim.score.iou
     # The counterexample is small: hardly a cell that could be left out.
     trial = report.counterexample.trial
@@ -118,8 +119,12 @@ def test_wrong_vectors_are_found(vectors: ox.ImprovementVectors):
     # And it says what anybody needs to see it.
     text = str(report)
     assert text.startswith("NOT ADMISSIBLE, found after")
-    for part in ("the upper bound of a node", str(claim.formula), "sample 0: {", "PaperNodes("):
-        assert part in text
+    assert claim.node is not None
+    assert f"\n{claim.node}: bound 0." in text
+    assert f", but {claim.written} has " in text
+    assert claim.node.split(", next step")[0].strip("()") in claim.written
+    assert "sample 0: {" in text
+    assert "array(" not in text
     # It is true: the formula has that score in that problem.
     assert claim.formula is not None
     score = ox.iou(trial.case.table, trial.case.neuron, claim.formula)
@@ -200,9 +205,9 @@ class StandsForNothing(PaperSpace):
 @pytest.mark.parametrize(
     ("space", "what"),
     [
-        (LowUpper, "the upper bound of a node"),
+        (LowUpper, "bound"),
         (HighLower, "a lower bound on the optimum"),
-        (LongShortest, "the length of a node's shortest formula"),
+        (LongShortest, "shortest formula of length"),
         (WrongScores, "the exact score of a candidate"),
         (Forgetful, "the search's"),
         (StandsForNothing, "no first node stands for the optimum"),
@@ -258,7 +263,7 @@ def test_formulas_may_be_left_out_for_shorter_ones():
 def test_formulas_may_not_be_left_out_for_others_of_equal_length():
     report = check(Spoiled(ForEquallyLong), cases=200)
     assert report.counterexample is not None
-    assert report.counterexample.claim.what == "the upper bound of a node"
+    assert report.counterexample.claim.what == "bound"
 
 
 def test_outdone_by_a_shorter_formula():
@@ -271,6 +276,95 @@ def test_outdone_by_a_shorter_formula():
         *map(ox.Formula.concept, case.names),
         ox.Formula(("c3", "c10"), (ox.OR,)),
     }
+
+
+# Families that are made for a problem.
+
+
+def test_a_family_may_be_made_for_each_problem():
+    seen: list[Problem] = []
+
+    def make(problem: Problem) -> ox.Bounds:
+        seen.append(problem)
+        return ox.PaperBounds()
+
+    assert check(make, cases=3) == check(ox.PaperBounds(), cases=3)
+    assert len(seen) == len({id(problem.table) for problem in seen}) == 3
+    assert all(problem.length == 3 for problem in seen)
+
+
+def test_a_wrong_family_made_for_a_problem_is_found_and_shrunk():
+    report = check(lambda problem: Spoiled(LowUpper), cases=200)
+    assert report.counterexample is not None
+    assert report.counterexample.claim.what == "bound"
+
+
+@pytest.mark.parametrize("bounds", [ox.PaperBounds, ox.LabelVectors(), "PaperBounds"], ids=str)
+def test_what_is_no_family_is_refused(bounds: Any):
+    message = r"must be a family such as PaperBounds\(\)"
+    with as_users_run_it(), pytest.raises(TypeError, match=message):
+        check_admissible(bounds)
+
+
+def test_a_function_must_return_a_family():
+    factory: Any = lambda problem: ox.LabelVectors()  # noqa: E731
+    with as_users_run_it(), pytest.raises(TypeError, match="must return a family"):
+        check_admissible(factory, lengths=(3,))
+
+
+# What a report says.
+
+
+def test_a_claim_is_one_line():
+    formula = ox.Formula(("c6", "c10", "c2"), (ox.OR, ox.AND_NOT))
+    claim = Claim("bound", 0.41, formula, Score(9, 20), "(c6 OR c10), next step AND NOT")
+    assert str(claim) == (
+        "(c6 OR c10), next step AND NOT: bound 0.41, but ((c6 OR c10) AND NOT c2) has 0.45 (9/20)"
+    )
+    near = Claim("a lower bound on the optimum", 0.5000001, None, Score(1, 2))
+    assert (
+        str(near) == "a lower bound on the optimum: 0.5000001, but no formula has 0.5000000 (1/2)"
+    )
+    length = LengthClaim(
+        "shortest formula of length", 4.0, formula, Score(9, 20), "c6, next step OR"
+    )
+    assert str(length) == (
+        "c6, next step OR: shortest formula of length 4, but ((c6 OR c10) AND NOT c2) has 3"
+    )
+
+
+def first_nodes(space: AbstractSpace[Any]) -> Any:
+    turn = space.root(Incumbent())
+    assert turn is not None
+    assert turn.children is not None
+    return turn.children.nodes
+
+
+def test_nodes_of_the_published_search_are_described():
+    case = random_case(np.random.default_rng(0), 3, 1)
+    problem = Problem(case.table, case.neuron, 3, ox.DEFAULT_OPERATORS)
+    space = ox.PaperBounds().open(problem, 8)
+    nodes = first_nodes(space)
+    texts = [space.describe(nodes, row) for row in range(len(nodes))]
+    assert texts[0].startswith("c3, ")
+    assert {"c3, next step AND NOT", "c10, no further step", "c6, next step OR"} <= set(texts)
+    assert "PaperNodes(" in AbstractSpace.describe(space, nodes, 0)
+
+
+def test_nodes_of_the_tight_search_are_described():
+    names = ("a", "b", "traffic light", "d")
+    steps = (Step(2, 1), Step(0, 2))
+    around = TightNodes.around(
+        Labels.pairs(np.array([1], np.int32), np.array([0], np.int32), np.array([3], np.int32)),
+        5,
+        Spot(steps),
+        1,
+        0.5,
+    )
+    assert node_text(around, 0, names) == (
+        '(a AND d), 1 more step, then OR "traffic light", then AND NOT b'
+    )
+    assert node_text(TightNodes.everything(5, 0.5), 0, names) == "any three concepts or more"
 
 
 # The parts.

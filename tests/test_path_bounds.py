@@ -13,7 +13,7 @@ from search_cases import as_chains, seeds, view_of
 from strategies import XOR
 
 import optexp_jax as ox
-from optexp_jax.bounds.chains import Chains, View, label_bounds
+from optexp_jax.bounds.chains import Chains, View, label_batch, label_bounds
 from optexp_jax.bounds.label import LabelBounds
 from optexp_jax.bounds.path import (
     IMPOSSIBLE,
@@ -91,7 +91,7 @@ class Paths:
 def every_path(view: View, chains: Chains) -> tuple[list[Reach], Estimates, list[Estimates]]:
     further = DEPTH - chains.lengths
     label = label_bounds(view, chains)
-    vectors = view.vectors.of_labels(view.prepared, chains.concepts, further)
+    vectors = view.vectors.of_labels(view.prepared, label_batch(view, chains, label))
     reaches = [exclusive_path(label, vectors, view.neuron, o) for o in OPERATORS]
     single = [
         estimate_path(
@@ -165,6 +165,9 @@ def test_paths_lie_within_their_reach(aggregated: bool, seed: int):
         (ox.PublishedVectors(), True),
         (ox.LabelVectors(), False),
         pytest.param(ox.LabelVectors(), True, marks=pytest.mark.slow),
+        (ox.PairVectors(), False),
+        (ox.PairVectors(ranks=1), False),
+        (ox.PairVectors(), True),
     ],
 )
 @examples(8)
@@ -227,7 +230,7 @@ def test_an_operator_of_the_users_own_reaches_anything():
     leaves = as_chains(np.arange(N_CONCEPTS, dtype=np.int32)[:, None], -np.ones((4, 1), np.int32))
     with jax.enable_x64(True):
         label = LabelBounds.exact(view.concepts)
-        vectors = view.vectors.of_labels(view.prepared, leaves.concepts, leaves.lengths)
+        vectors = view.vectors.of_labels(view.prepared, label_batch(view, leaves, label))
         reach = jax.tree.map(np.asarray, exclusive_path(label, vectors, view.neuron, XOR))
     covered = case.masks.any(0)
     inside, outside = ((weight * covered).sum(1) for weight in (case.inside, case.outside))

@@ -10,8 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_cases import random_chains, seeds
 
-from optexp_jax.bounds import ImprovementVectors, LabelVectors, PublishedVectors, TopBott
-from optexp_jax.quantities import Quantities
+from optexp_jax import DEFAULT_OPERATORS
+from optexp_jax.bounds import (
+    ImprovementVectors,
+    LabelBatch,
+    LabelVectors,
+    ProblemView,
+    PublishedVectors,
+    TopBott,
+)
+from optexp_jax.bounds.label import LabelBounds
+from optexp_jax.pair_overlaps import PairOverlaps
+from optexp_jax.quantities import NeuronQuantities, Quantities
 from support import examples
 
 # Concepts, samples, formula length: also fewer concepts than a formula may have.
@@ -26,18 +36,37 @@ ALL_VECTORS = pytest.mark.parametrize(
 def make(
     vectors: ImprovementVectors, quantities: dict[str, np.ndarray], chains: np.ndarray
 ) -> TopBott:
+    n_concepts, n_samples = quantities["iu"].shape
     length = chains.shape[1]
     with jax.enable_x64(True):
         further = (length - (chains >= 0).sum(1)).astype(np.int32)
-        given = Quantities(*(jnp.asarray(quantities[part]) for part in PARTS))
-        found = compiled(vectors, given, jnp.asarray(chains), jnp.asarray(further))
-        return jax.tree.map(np.asarray, found)
+        parts = {part: jnp.asarray(quantities[part]) for part in PARTS}
+        view = ProblemView(
+            Quantities(**parts),
+            NeuronQuantities(*(jnp.zeros(n_samples, jnp.int64) for _ in range(5))),
+            jnp.zeros((n_concepts, n_concepts), bool),
+            DEFAULT_OPERATORS,
+            length,
+            aggregated=False,
+            count_pairs=must_not_be_counted,
+        )
+        labels = LabelBatch(
+            jnp.asarray(chains),
+            jnp.asarray(np.minimum(chains, 0)),
+            jnp.asarray(further),
+            LabelBounds.exact(Quantities(**parts)[chains[:, 0]]),
+            jnp.zeros((len(chains), n_concepts), bool),
+        )
+        return jax.tree.map(np.asarray, compiled(vectors, vectors.prepare(view), labels))
+
+
+def must_not_be_counted() -> PairOverlaps:
+    raise AssertionError("pairs were counted, which nobody asked for")
 
 
 @jax.jit
-def compiled(vectors, quantities, chains, further):
-    prepared = vectors.prepare(quantities, chains.shape[1])
-    return vectors.of_labels(prepared, chains, further)
+def compiled(vectors, prepared, labels):
+    return vectors.of_labels(prepared, labels)
 
 
 def draw(

@@ -16,8 +16,10 @@ from jaxtyping import Array, Bool, Int32, PyTree
 from optexp_jax.bounds.discards import useless_paths
 from optexp_jax.bounds.label import LabelBounds, OperatorBits, distribute, join
 from optexp_jax.bounds.path import Estimates, estimate_paths
+from optexp_jax.bounds.problem_view import LabelBatch, ProblemView
 from optexp_jax.bounds.vectors import ImprovementVectors
 from optexp_jax.operators import Operator, operator_bits
+from optexp_jax.problem import Problem
 from optexp_jax.quantities import NeuronQuantities, Quantities
 from optexp_jax.tracing import note_trace
 
@@ -41,40 +43,31 @@ class View(eqx.Module):
 
 
 def make_view(
-    vectors: ImprovementVectors,
-    concepts: Quantities,
-    neuron: NeuronQuantities,
-    known: Quantities,
-    disjoint: Bool[Array, "concepts concepts"],
-    *,
-    depth: int,
-    aggregated: bool,
-    operators: tuple[Operator, ...],
+    vectors: ImprovementVectors, problem: Problem, known: Quantities, *, aggregated: bool
 ) -> View:
-    """The view of one computation, from per-sample quantities of the concepts and the neuron.
-
-    It computes in the integers of `known`.
-    """
-    concepts, neuron, prepared = _prepare(
-        vectors, concepts, neuron, depth, aggregated, known.ic.dtype
+    """The view of one computation. It computes in the integers of `known`."""
+    concepts, neuron = _convert(problem.concepts, problem.whole, aggregated, known.ic.dtype)
+    seen = ProblemView(
+        concepts,
+        neuron,
+        problem.disjoint,
+        problem.operators,
+        problem.depth,
+        aggregated,
+        count_pairs=lambda: problem.pairs,
     )
-    return View(concepts, neuron, known, disjoint, prepared, vectors, operators)
+    prepared = vectors.prepare(seen)
+    return View(concepts, neuron, known, problem.disjoint, prepared, vectors, problem.operators)
 
 
-@partial(jax.jit, static_argnames=("depth", "aggregated", "dtype"))
-def _prepare(
-    vectors: ImprovementVectors,
-    concepts: Quantities,
-    neuron: NeuronQuantities,
-    depth: int,
-    aggregated: bool,
-    dtype: np.dtype[Any],
-) -> tuple[Quantities, NeuronQuantities, PyTree[Array]]:
+@partial(jax.jit, static_argnames=("aggregated", "dtype"))
+def _convert(
+    concepts: Quantities, neuron: NeuronQuantities, aggregated: bool, dtype: np.dtype[Any]
+) -> tuple[Quantities, NeuronQuantities]:
     note_trace("make_view")
     if aggregated:
         concepts, neuron = concepts.aggregate(), neuron.aggregate()
-    concepts, neuron = jax.tree.map(lambda part: part.astype(dtype), (concepts, neuron))
-    return concepts, neuron, vectors.prepare(concepts, depth)
+    return jax.tree.map(lambda part: part.astype(dtype), (concepts, neuron))
 
 
 class Chains(eqx.Module):
@@ -148,6 +141,13 @@ def disjoint_from(view: View, chains: Chains) -> Bool[Array, "rows concepts"]:
     return apart
 
 
+def label_batch(view: View, chains: Chains, bounds: LabelBounds) -> LabelBatch:
+    """Labels as Top/Bott vectors see them; what those do not read is not computed."""
+    further = chains.concepts.shape[1] - chains.lengths
+    apart = disjoint_from(view, chains)
+    return LabelBatch(chains.concepts, chains.operators, further, bounds, apart)
+
+
 def row_bits(operators: tuple[Operator, ...], codes: Int32[Array, " rows"]) -> OperatorBits:
     """The bits of each row's operator."""
     table = jnp.asarray(operator_bits(operators).astype("int64"))
@@ -162,7 +162,7 @@ def estimate_chains(view: View, chains: Chains, pairs: KnownPairs | None = None)
     label = label_bounds(view, chains, pairs)
     estimates = estimate_paths(
         label,
-        view.vectors.of_labels(view.prepared, chains.concepts, further),
+        view.vectors.of_labels(view.prepared, label_batch(view, chains, label)),
         further,
         view.neuron,
         view.operators,

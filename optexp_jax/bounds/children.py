@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float64, Int, Int32, Int64
 
 from optexp_jax.bounds.chains import (
     View,
+    disjoint_after,
     disjoint_from,
     label_bounds,
     row_bits,
@@ -18,6 +19,7 @@ from optexp_jax.bounds.chains import (
 from optexp_jax.bounds.discards import useless_steps
 from optexp_jax.bounds.label import LabelBounds, OperatorBits, join
 from optexp_jax.bounds.path import IMPOSSIBLE, Estimates, estimate_final, estimate_paths
+from optexp_jax.bounds.problem_view import LabelBatch
 from optexp_jax.bounds.requests import Requests
 from optexp_jax.chunks import map_chunks
 from optexp_jax.operators import Operator, operator_bits
@@ -67,21 +69,17 @@ def expand_nodes(
     note_trace("expand_nodes")
     requests = Requests.unpack(packed)
     longest = requests.chains.concepts.shape[1]
-    concepts = jnp.arange(len(view.disjoint), dtype=jnp.int32)
 
     def estimate(parent: _Parent) -> Estimates:
         grown = _append_each(parent, view)
         if final:
             estimates = estimate_final(grown, view.neuron)
             return jax.tree.map(lambda part: part[:, None], estimates)
-        chains = jnp.broadcast_to(parent.chain, (len(concepts), longest))
-        further = jnp.full(len(concepts), longest - 1 - parent.length)
+        labels = _label_batch(parent, view, grown)
         estimates = estimate_paths(
             grown,
-            view.vectors.of_labels(
-                view.prepared, chains.at[:, parent.length].set(concepts), further
-            ),
-            further,
+            view.vectors.of_labels(view.prepared, labels),
+            labels.further,
             view.neuron,
             view.operators,
             longest - 2,
@@ -95,6 +93,8 @@ def expand_nodes(
             row_bits(view.operators, rows.kind),
             apart,
             rows.chains.concepts,
+            rows.chains.operators,
+            rows.kind,
             rows.chains.lengths,
         )
         written = _written(view, rows, index_order)
@@ -120,6 +120,10 @@ class _Parent(eqx.Module):
     apart: Bool[Array, "*nodes concepts"]
     """Concepts that the label is disjoint from."""
     chain: Int32[Array, "*nodes length"]
+    steps: Int32[Array, "*nodes length"]
+    """The operators of the chain."""
+    kind: Int32[Array, "*nodes"]
+    """The operator that goes on from it."""
     length: Int32[Array, "*nodes"]
 
 
@@ -128,6 +132,23 @@ def _append_each(parent: _Parent, view: View) -> LabelBounds:
 
     left, bits = _repeat(parent, view)
     return join(left, view.concepts, bits, parent.apart, view.neuron)
+
+
+def _label_batch(parent: _Parent, view: View, grown: LabelBounds) -> LabelBatch:
+    """One parent with each concept appended, as Top/Bott vectors see it."""
+    n_concepts, longest = len(view.disjoint), parent.chain.shape[0]
+    chains, steps = (
+        jnp.broadcast_to(part, (n_concepts, longest)) for part in (parent.chain, parent.steps)
+    )
+    needs_left, needs_right = (bit[None] == 0 for bit in (parent.operator.q, parent.operator.p))
+    apart = disjoint_after(parent.apart[None], view.disjoint, needs_left, needs_right)
+    return LabelBatch(
+        chains.at[:, parent.length].set(jnp.arange(n_concepts, dtype=jnp.int32)),
+        steps.at[:, parent.length].set(parent.kind),
+        jnp.full(n_concepts, longest - 1 - parent.length),
+        grown,
+        apart,
+    )
 
 
 def _useless(parent: _Parent, view: View) -> Bool[Array, " concepts"]:

@@ -194,17 +194,7 @@ class Estimator:
         return pack(nodes, known, none, np.zeros(len(nodes), np.int32))
 
     def _view(self, vectors: ImprovementVectors, known: Quantities, aggregated: bool) -> View:
-        problem = self._problem
-        return make_view(
-            vectors,
-            problem.concepts,
-            problem.whole,
-            known,
-            problem.disjoint,
-            depth=problem.depth,
-            aggregated=aggregated,
-            operators=problem.operators,
-        )
+        return make_view(vectors, self._problem, known, aggregated=aggregated)
 
 
 def _fill(packed: Int32[np.ndarray, "rows columns"], n_rows: int) -> Int32[np.ndarray, "n columns"]:

@@ -70,12 +70,12 @@ def join(
     return LabelBounds(
         iu=bits.p * left.iu + bits.q * right.iu,
         eu=bits.p * left.eu + bits.q * right.eu,
-        ic=_join_common(left.ic, right.ic, bits, disjoint, neuron.nc),
-        ec=_join_common(left.ec, right.ec, bits, disjoint, neuron.sec),
+        ic=join_common(left.ic, right.ic, bits, disjoint, neuron.nc),
+        ec=join_common(left.ec, right.ec, bits, disjoint, neuron.sec),
     )
 
 
-def _join_common(
+def join_common(
     left: Interval,
     c: Int[Array, "rows samples"],
     bits: OperatorBits,

@@ -15,6 +15,7 @@ from optexp_jax.bounds.recent import RecentNodes
 from optexp_jax.bounds.vectors import ImprovementVectors, PublishedVectors
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import PADDING, FormulaBatch
+from optexp_jax.formula_text import format_chain
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import diou, padded_formula_quantities
 from optexp_jax.scores import highest_rows, iou_many, pad_batch
@@ -109,6 +110,13 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         """Chains that begin with the node's label and go on with its operator, or end there."""
         wanted = np.where(nodes.kind == self._final, PADDING, nodes.kind)
         return nodes.begin(formulas) & (nodes.operator_after(formulas) == wanted[:, None])
+
+    def describe(self, nodes: PaperNodes, row: int) -> str:
+        chain, kind = self._formula(nodes, row), int(nodes.kind[row])
+        label = format_chain(chain.concepts, chain.operators)
+        if kind == self._final:
+            return f"{label}, no further step"
+        return f"{label}, next step {self._operators[kind]}"
 
     def root(self, incumbent: Incumbent) -> Turn[PaperNodes]:
         """Estimates of all paths from every concept; the best concept is the first incumbent."""

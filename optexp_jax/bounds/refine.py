@@ -5,7 +5,7 @@ from functools import partial
 import jax
 from jaxtyping import Array, Int, Int32
 
-from optexp_jax.bounds.chains import View, estimate_chains, label_bounds
+from optexp_jax.bounds.chains import View, estimate_chains, label_batch, label_bounds
 from optexp_jax.bounds.discards import useless_next
 from optexp_jax.bounds.path import Estimates, estimate_final, estimate_path
 from optexp_jax.bounds.requests import Requests
@@ -35,7 +35,7 @@ def estimate_nodes(
         label = label_bounds(view, rows.chains, rows.pairs if rewrite else None)
         estimates = estimate_path(
             label,
-            view.vectors.of_labels(view.prepared, rows.chains.concepts, further),
+            view.vectors.of_labels(view.prepared, label_batch(view, rows.chains, label)),
             further,
             rows.kind,
             view.neuron,

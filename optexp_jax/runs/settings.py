@@ -28,6 +28,7 @@ OWN_CLASSES: Mapping[str, str] = {
     "PaperBounds": "optexp_jax.bounds.paper",
     "PublishedVectors": "optexp_jax.bounds.vectors",
     "LabelVectors": "optexp_jax.bounds.vectors",
+    "PairVectors": "optexp_jax.bounds.pair_vectors",
     "QuantityGuide": "optexp_jax.guides.quantity",
     "MMESHGuide": "optexp_jax.guides.mmesh",
     "NullModel": "optexp_jax.runs.null",

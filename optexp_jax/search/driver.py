@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
@@ -108,6 +109,13 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
 
         The search does not ask this; `optexp_jax.testing.check_admissible` does.
         """
+
+    def describe(self, nodes: Nodes, row: int) -> str:
+        """One node as a person reads it, for reports: which formulas it stands for.
+
+        Unless a space says better, all that the node holds.
+        """
+        return f"node {eqx.tree_pformat(take(nodes, slice(row, row + 1)), short_arrays=False)}"
 
 
 @dataclass(frozen=True)

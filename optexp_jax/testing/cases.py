@@ -20,18 +20,21 @@ CONCEPT_STYLES = (
     "disjoint",
     "complement",
     "scene",
+    "uneven",
 )
 NEURON_STYLES = (
     "half",
     "sparse",
     "dense",
     "concept",
+    "pair",
     "formula",
     "noisy",
     "union",
     "rest",
     "scene",
 )
+UNEVEN = (0.0, 0.15, 0.5, 0.85, 1.0)
 DENSITY = {"half": 0.5, "sparse": 0.15, "dense": 0.85}
 MOST_CELLS = 12
 WEIGHT_BITS = (2, 20, 24, 33, 44)
@@ -114,21 +117,50 @@ class Case:
 
 def random_case(rng: np.random.Generator, n_concepts: int, n_samples: int) -> Case:
     """A case of any style. The neuron has an active location."""
-    cells = int(rng.integers(1, MOST_CELLS + 1))
-    masks = np.zeros((n_concepts, n_samples, cells), bool)
-    if rng.random() < 0.2:  # every location has one concept, or none
-        labels = rng.integers(0, n_concepts + 1, masks.shape[1:])
-        masks[:] = labels == np.arange(n_concepts)[:, None, None]
+    kind = rng.random()
+    if n_samples > 1 and n_concepts > 2 and kind < 0.2:
+        masks, bitmap = _lopsided(rng, n_concepts, n_samples)
     else:
-        for k in range(n_concepts):
-            masks[k] = _concept(rng, str(rng.choice(CONCEPT_STYLES)), masks[:k], masks.shape[1:])
-    bitmap = _neuron(rng, str(rng.choice(NEURON_STYLES)), masks)
+        cells = int(rng.integers(1, MOST_CELLS + 1))
+        masks = np.zeros((n_concepts, n_samples, cells), bool)
+        if kind < 0.4:  # every location has one concept, or none
+            labels = rng.integers(0, n_concepts + 1, masks.shape[1:])
+            masks[:] = labels == np.arange(n_concepts)[:, None, None]
+        else:
+            for k in range(n_concepts):
+                style = str(rng.choice(CONCEPT_STYLES))
+                masks[k] = _concept(rng, style, masks[:k], masks.shape[1:])
+        bitmap = _neuron(rng, str(rng.choice(NEURON_STYLES)), masks)
     if not bitmap.any():
         bitmap.flat[rng.integers(bitmap.size)] = True
     inside = bitmap.astype(np.int64)
     if n_samples > 1 or rng.random() < 0.5:
         return Case(masks, inside, 1 - inside)
     return _weighted(rng, bitmap, masks)
+
+
+def _lopsided(
+    rng: np.random.Generator, n_concepts: int, n_samples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Concepts, and a neuron for which one sample decides.
+
+    Elsewhere one concept is empty and all others are full. In the one sample the neuron is the
+    union of up to three small concepts, and two concepts are all the rest. So the concept with the
+    smallest total is the largest there: what is ranked by totals is wrong, and no slack in other
+    samples hides it.
+    """
+    cells = int(rng.integers(6, MOST_CELLS + 1))
+    here = int(rng.integers(n_samples))
+    least, full, *small = rng.permutation(n_concepts).tolist()
+    masks = np.ones((n_concepts, n_samples, cells), bool)
+    masks[least] = False
+    masks[:, here] = False
+    bitmap = rng.random((n_samples, cells)) < 0.3
+    bitmap[here] = False
+    for cell, concept in enumerate(small[:3]):
+        masks[concept, here, cell] = bitmap[here, cell] = True
+    masks[[least, full], here] = ~bitmap[here]
+    return masks, bitmap
 
 
 def _weighted(rng: np.random.Generator, bitmap: np.ndarray, masks: np.ndarray) -> Case:
@@ -168,6 +200,8 @@ def _concept(
             return ~earlier
         case "scene":
             return np.repeat(rng.random((shape[0], 1)) < 0.5, shape[1], axis=1)
+        case "uneven":
+            return rng.random(shape) < rng.choice(UNEVEN, (shape[0], 1))
         case _:
             raise AssertionError(style)
 
@@ -179,9 +213,9 @@ def _neuron(rng: np.random.Generator, style: str, masks: np.ndarray) -> np.ndarr
             return rng.random(shape) < DENSITY[style]
         case "concept":
             return masks[rng.integers(len(masks))].copy()
-        case "formula" | "noisy":
+        case "pair" | "formula" | "noisy":
             held = masks[rng.integers(len(masks))]
-            for k in rng.permutation(len(masks))[:3]:
+            for k in rng.permutation(len(masks))[: 1 if style == "pair" else 3]:
                 held = (held | masks[k], held & masks[k], held & ~masks[k])[rng.integers(3)]
             return held ^ (rng.random(shape) < 0.1) if style == "noisy" else held.copy()
         case "union":

@@ -4,17 +4,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Generic
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Int64
 
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import FormulaBatch
+from optexp_jax.formula_text import format_chain
 from optexp_jax.scores import Score
 from optexp_jax.search.driver import AbstractSpace, Turn
-from optexp_jax.search.frontier import Nodes, Queued, take
+from optexp_jax.search.frontier import Nodes, Queued
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing.truth import Truth
+
+UPPER, SHORTEST = "bound", "shortest formula of length"
+"""What is said of a node."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,39 @@ class Claim:
     formula: Formula | None
     score: Score
     node: str | None = None
+    """The node that it is said of, as its family describes it."""
 
     def __str__(self) -> str:
-        formula = "no formula" if self.formula is None else f"{self.formula}"
-        truth = f"{formula} has IoU {self.score.intersection}/{self.score.union}"
-        text = f"{self.what}: {self.claimed!r}\nbut {truth} = {self.score.iou!r}"
-        return text if self.node is None else f"{text}\nnode: {self.node}"
+        """In one line: what is said, and what is true."""
+        said, true = _distinct(self.claimed, self.score.iou)
+        subject = f"{self.what}:" if self.node is None else f"{self.node}: {self.what}"
+        score = f"{true} ({self.score.intersection}/{self.score.union})"
+        return f"{subject} {said}, but {self.written} has {score}"
+
+    @property
+    def written(self) -> str:
+        """The formula as the chain it is, not in canonical order: it begins as a node's label."""
+        if self.formula is None:
+            return "no formula"
+        return format_chain(self.formula.concepts, self.formula.operators)
+
+
+@dataclass(frozen=True)
+class LengthClaim(Claim):
+    """A node is said to stand only for formulas that are longer than one of its own."""
+
+    def __str__(self) -> str:
+        length = 0 if self.formula is None else len(self.formula)
+        return f"{self.node}: {self.what} {self.claimed:.0f}, but {self.written} has {length}"
+
+
+def _distinct(first: float, second: float) -> tuple[str, str]:
+    """Two numbers with as few digits as show that they differ, and two at least."""
+    for digits in range(2, 17):
+        texts = f"{first:.{digits}f}", f"{second:.{digits}f}"
+        if texts[0] != texts[1]:
+            return texts
+    return repr(first), repr(second)
 
 
 class FalseClaimError(Exception):
@@ -80,6 +110,9 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
     ) -> Bool[np.ndarray, "nodes formulas"]:
         return self._space.stands_for(nodes, formulas)
 
+    def describe(self, nodes: Nodes, row: int) -> str:
+        return self._space.describe(nodes, row)
+
     def _shown(self, incumbent: Incumbent) -> Incumbent:
         return Incumbent() if self._blind else incumbent
 
@@ -119,11 +152,11 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
         for node, row in np.argwhere(suspect).tolist():
             upper = float(queued.upper[node])
             if Fraction(upper) < truth.score(row).ratio:
-                raise self._false(queued, node, row, "the upper bound of a node", upper)
+                raise FalseClaimError(Claim(UPPER, upper, *self._contradiction(queued, node, row)))
         shortest = self._space.shortest(queued.nodes)
         for node, row in np.argwhere(stands & (truth.lengths < shortest[:, None])).tolist():
-            what = "the length of a node's shortest formula"
-            raise self._false(queued, node, row, what, float(shortest[node]))
+            given = self._contradiction(queued, node, row)
+            raise FalseClaimError(LengthClaim(SHORTEST, float(shortest[node]), *given))
 
     def _check_complete(self, turn: Turn[Nodes]) -> None:
         """The first nodes must stand for the optimum, or a candidate be it."""
@@ -140,12 +173,12 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
             Claim("no first node stands for the optimum", 0.0, truth.best.formula, truth.best_score)
         )
 
-    def _false(
-        self, queued: Queued[Nodes], node: int, row: int, what: str, claimed: float
-    ) -> FalseClaimError:
-        shown = eqx.tree_pformat(take(queued.nodes, slice(node, node + 1)), short_arrays=False)
-        formula, score = self._truth.formula(row), self._truth.score(row)
-        return FalseClaimError(Claim(what, claimed, formula, score, shown))
+    def _contradiction(
+        self, queued: Queued[Nodes], node: int, row: int
+    ) -> tuple[Formula, Score, str]:
+        """The formula, its score, and the node that says otherwise."""
+        truth = self._truth
+        return truth.formula(row), truth.score(row), self.describe(queued.nodes, node)
 
     def _true_score(self, formula: Formula) -> tuple[int, int]:
         truth = self._truth

@@ -16,6 +16,7 @@ from optexp_jax.tight.expanded import Expanded, LabelsAt, expand
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.local_concepts import SMALL_TABLE
+from optexp_jax.tight.node_text import node_text
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.place import Place, Places, Spot
 from optexp_jax.tight.place_scores import ROWS_AT_ONCE, PlaceScores
@@ -77,6 +78,9 @@ class TightSpace(AbstractSpace[TightNodes]):
         self, nodes: TightNodes, formulas: FormulaBatch
     ) -> Bool[np.ndarray, "nodes formulas"]:
         return searched_there(nodes, formulas, self._problem, self._places, self._children.ranking)
+
+    def describe(self, nodes: TightNodes, row: int) -> str:
+        return node_text(nodes, row, self._problem.table.names)
 
     def root(self, incumbent: Incumbent) -> Turn[TightNodes] | None:
         if self._rehearses:
