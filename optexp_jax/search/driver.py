@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float64, Int64
 
 from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Speculative, Status
 from optexp_jax.formula_batch import FormulaBatch
+from optexp_jax.kernel_choice import used_kernels
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
 from optexp_jax.search.incumbent import Candidate, Incumbent, Leader
@@ -321,6 +322,7 @@ class Search(Generic[Nodes]):
                 speculative=self._speculative(),
                 compilations=self._compilations,
                 bounds=self._space.family,
+                kernels=used_kernels().value,
                 stopped_by=None if proved else self._stopped_by,
                 seconds=self._clock.seconds(),
             ),

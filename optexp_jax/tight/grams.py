@@ -17,8 +17,8 @@ from jaxtyping import Array, Bool, Int32, Int64, Num
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import move
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.neuron import NeuronCounts
-from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.local_concepts import LocalConcepts
 from optexp_jax.tight.pair_index import pair_index

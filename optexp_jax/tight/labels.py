@@ -12,8 +12,8 @@ from jaxtyping import Array, Int32, Int64
 
 from optexp_jax.concepts.signatures import ranges
 from optexp_jax.formula_batch import PADDING, FormulaBatch
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.overlaps import overlaps_with_concepts
-from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION
 from optexp_jax.tight.pair_index import RowLists, pair_index

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.kernel_choice import Kernels, used_kernels
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import Operator
 from optexp_jax.problem import Problem
@@ -40,11 +41,14 @@ class Kind:
     operators: tuple[Operator, ...]
     disjoint: bool
     """Whether no two concepts meet, so that there is nothing but ORs to be searched."""
+    kernels: Kernels
 
     @classmethod
     def of(cls, problem: Problem) -> "Kind":
         disjoint = bool(problem.table.signatures.lengths.max() <= 1)
-        return cls(problem.table.n_concepts, problem.depth, problem.operators, disjoint)
+        return cls(
+            problem.table.n_concepts, problem.depth, problem.operators, disjoint, used_kernels()
+        )
 
 
 _rehearsed: set[Kind] = set()
