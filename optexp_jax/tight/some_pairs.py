@@ -9,6 +9,8 @@ from jaxtyping import Array, Bool, Float64, Int32
 from optexp_jax.search.clock import Clock
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.labels import Labels
+from optexp_jax.tight.survivors import survivors
+from optexp_jax.transfers import fetch, run
 
 PAIR_CHUNK = 128
 """Pairs that are bounded again at once, with their overlaps with every concept.
@@ -50,6 +52,7 @@ class SomePairs:
         kept: Bool[np.ndarray, "places concepts"],
         of_rows: OfRows,
         need: Float64[np.ndarray, " places"],
+        on_host: bool,
     ) -> "SomePairs":
         """All pairs of some first concepts whose value is not below what their place needs."""
         places, concepts = (part.astype(np.int32) for part in np.nonzero(kept))
@@ -57,11 +60,12 @@ class SomePairs:
         parts: list[SomePairs] = []
         for start in range(0, len(concepts), size):
             place, a = (part[start : start + size] for part in (places, concepts))
-            values = np.asarray(of_rows(fill_up(place, size), fill_up(a, size)))[: len(a)]
-            # One dimension: numpy finds what is not zero in others several times slower.
-            at = np.flatnonzero((values >= need[place][:, None, None]).reshape(-1))
-            row, form, b = (part.astype(np.int32) for part in np.unravel_index(at, values.shape))
-            parts.append(cls(place[row], form, a[row], b, values.reshape(-1)[at]))
+            values = run(of_rows, fill_up(place, size), fill_up(a, size))
+            needed = np.full(size, np.inf)
+            needed[: len(a)] = need[place]
+            found = survivors(values, needed, on_host)
+            row, form, b = found.at
+            parts.append(cls(place[row], form, a[row], b, found.value))
         return parts[0] if len(parts) == 1 else cls._concatenate(parts)
 
     @classmethod
@@ -78,7 +82,7 @@ class SomePairs:
             if clock.expired:
                 return
             rows = np.minimum(np.arange(start, start + PAIR_CHUNK), len(self) - 1)
-            values = np.asarray(bound(*(part[rows] for part in columns)))
+            values = fetch(run(bound, *(part[rows] for part in columns)))
             here = slice(start, start + PAIR_CHUNK)
             self.value[here] = np.minimum(self.value[here], values[: len(self) - start])
 
