@@ -48,7 +48,7 @@ def test_arguments_go_up_by_run_alone():
         put(np.zeros(3, np.float32))
 
 
-@pytest.mark.parametrize("at_once", [4, 512])
+@pytest.mark.parametrize("at_once", [40, 512])
 @examples(10)
 @given(seed=seeds)
 def test_survivors_are_the_same_from_a_device(at_once: int, seed: int):

@@ -16,8 +16,10 @@ from optexp_jax.pytrees import pytree
 from optexp_jax.tracing import note_trace
 from optexp_jax.transfers import fetch, fetch_all, run
 
-AT_ONCE = 512
-"""Survivors that are fetched in one call."""
+AT_ONCE, FEW = 512, 32
+"""Survivors that are looked for in one call, and how many are fetched before it is clear that there
+are more.
+"""
 GROUP = 64
 """Values that are counted together before single ones are looked for."""
 
@@ -46,10 +48,14 @@ def survivors(
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     count, start = 1, 0
     while start < count:
-        some = run(_survivors_from, values, need, np.int32(start))
+        some, rest = run(_survivors_from, values, need, np.int32(start))
         fetched, flat, value = fetch_all(some.count, some.at, some.value)
         count = int(fetched)
         parts.append((flat[: count - start], value[: count - start]))
+        if count - start > len(flat):
+            flat, value = fetch_all(rest.at, rest.value)
+            left = count - start - len(parts[-1][0])
+            parts.append((flat[:left], value[:left]))
         start += AT_ONCE
     flat = np.concatenate([part[0] for part in parts])
     return Survivors(_positions(flat, values.shape), np.concatenate([part[1] for part in parts]))
@@ -73,8 +79,11 @@ def _survivors_from(
     values: Float64[Array, "rows *rest"],
     need: Float64[Array | np.ndarray, " rows"],
     start: Int32[Array | np.ndarray | np.generic, ""],
-) -> _Some:
-    """The survivors from the `start`-th on; what comes after the last has no meaning."""
+) -> tuple[_Some, _Some]:
+    """The survivors from the `start`-th on, the first few by themselves.
+
+    What comes after the last has no meaning.
+    """
     note_trace("survivors")
     reached = values >= jnp.asarray(need).reshape(-1, *[1] * (values.ndim - 1))
     flat, n = values.reshape(-1), values.size
@@ -88,7 +97,9 @@ def _survivors_from(
     before = rank - (until[group] - count[group])
     lane = jnp.argmax(within > before[:, None], axis=1).astype(jnp.int32)
     at = jnp.minimum(group * GROUP + lane, n - 1)
-    return _Some(until[-1], at, flat[at])
+    parts = (slice(0, FEW), slice(FEW, AT_ONCE))
+    few, rest = (_Some(until[-1], at[part], flat[at[part]]) for part in parts)
+    return few, rest
 
 
 def highest(
