@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from broden_like import ade_like, broden_like, unit
@@ -168,6 +169,15 @@ def _many_times(
     return taken[1:]  # The first may compile.
 
 
+def explain_with(
+    choice: str, table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal
+) -> Transfers:
+    """Explain a unit with the host's or the device's kernels; what was moved."""
+    with ox.kernels(choice), counted_transfers() as moved:
+        ox.explain(table, neuron, method)
+    return moved
+
+
 def kernels(table: ox.ConceptTable, limit: float) -> list[Figure]:
     """The device's kernels next to the host's, in turns, on this table and on a smaller one."""
     figures: list[Figure] = []
@@ -177,20 +187,13 @@ def kernels(table: ox.ConceptTable, limit: float) -> list[Figure]:
         ratios: list[float] = []
         back: list[int] = []
         for kind, neuron in units(each, ("mixed", *HARD_KINDS), 600):
-            moved = Transfers()
-
-            def on_device(neuron: ox.NeuronCounts = neuron) -> None:
-                nonlocal moved
-                with ox.kernels("device"), counted_transfers() as moved:
-                    ox.explain(each, neuron, method)
-
-            def on_host(neuron: ox.NeuronCounts = neuron) -> None:
-                with ox.kernels("host"):
-                    ox.explain(each, neuron, method)
-
-            timings = interleave({"host": on_host, "device": on_device}, KERNEL_ROUNDS)
+            work = {
+                choice: partial(explain_with, choice, each, neuron, method)
+                for choice in ("host", "device")
+            }
+            timings = interleave(work, KERNEL_ROUNDS)
             ratios.append(timings["device"].ratio_to(timings["host"]))
-            back.append(moved.down)
+            back.append(work["device"]().down)
             say(f"  {size}, {kind}: {ratios[-1]:.2f}, {back[-1] / 1e6:.2f} MB back")
         note = f"{min(ratios):.2f} to {max(ratios):.2f}"
         figures += [

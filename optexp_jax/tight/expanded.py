@@ -175,7 +175,9 @@ def _expand(parts: Sequence[LabelsAt], forms: Forms) -> Expanded:
             there = LabelsThere(*numbers, filled)
             around = _surroundings(places, n_places)
         else:
-            there = LabelsThere(*put(*numbers), _count_on_device(parts, of_place, size))
+            of_labels, inner_numbers = put(*numbers)
+            counts = _count_on_device(parts, of_place, size)
+            there = LabelsThere(of_labels, inner_numbers, counts)
             filled = [*places, *[places[0]] * (n_places - len(places))]
             grams = tuple(place.gram for place in filled)
             around = run(surroundings_of, grams, *_decided(places, n_places))

@@ -174,16 +174,16 @@ class Overlaps:
     @property
     def total(self) -> Int64[Array, "one n n"]:
         """What all neurons of the table share, computed once."""
-        index = pair_index(self.table)
-        if index.total is None:
-            with jax.enable_x64(True):
-                if self.on_host:
-                    index.total = run(_mirrored, index.sum_on_host(self.table.sizes[None]))
-                else:
-                    lists, n = self.counted.table, self.table.n_concepts
-                    sums = run(_sum_on_device, lists, lists.sizes[None], n_concepts=n)
-                    index.total = _mirrored(sums)
-        return index.total
+        index, n = pair_index(self.table), self.table.n_concepts
+        if index.total is not None:
+            return index.total
+        with jax.enable_x64(True):
+            if self.on_host:
+                total = run(_mirrored, index.sum_on_host(self.table.sizes[None]))
+            else:
+                total = _all_locations(self.counted.table, n_concepts=n)
+        index.total = total
+        return total
 
     @cached_property
     def everywhere_on_host(self) -> HostGram:
@@ -215,6 +215,11 @@ class Overlaps:
 @partial(jax.jit, static_argnames="n_concepts")
 def _only_inside(counted: Counted, *, n_concepts: int) -> Int64[Array, "one n n"]:
     return _sum_on_device(counted.table, counted.inside[None], n_concepts=n_concepts)
+
+
+@partial(jax.jit, static_argnames="n_concepts")
+def _all_locations(table: SparseTable, *, n_concepts: int) -> Int64[Array, "one n n"]:
+    return _mirror(_sum_on_device(table, table.sizes[None], n_concepts=n_concepts))
 
 
 class Within:
@@ -289,9 +294,7 @@ def _mirrored(upper: Num[Array | np.ndarray, "one n n"]) -> Int64[Array, "one n 
 
 
 @jax.jit
-def _one(
-    several: Int64[Array, "neurons n n"], k: Int32[Array | np.ndarray | np.generic, ""]
-) -> Int64[Array, "one n n"]:
+def _one(several: Int64[Array, "neurons n n"], k: Int32[Array, ""]) -> Int64[Array, "one n n"]:
     return jax.lax.dynamic_slice_in_dim(several, k, 1)
 
 

@@ -80,7 +80,7 @@ def score_children(
 @jax.jit
 def highest_score(
     scores: Float64[Array, "labels forms concepts"],
-    n_labels: Int32[Array | np.ndarray | np.generic, ""],
+    n_labels: Int32[Array, ""],
 ) -> Float64[Array, ""]:
     """Of the first labels."""
     note_trace("highest_score")
@@ -98,8 +98,7 @@ def counts_of_children(
 ) -> Int64[Array, "two children"]:
     """Exact counts of some children, inside the neuron and outside."""
     note_trace("counts_of_children")
-    at = (jnp.asarray(part) for part in (row, form, x))
-    return joined_counts(places, labels, *at, jnp)
+    return joined_counts(places, labels, jnp.asarray(row), jnp.asarray(form), jnp.asarray(x), jnp)
 
 
 def joined_counts(
@@ -121,7 +120,7 @@ def joined_counts(
 
 @partial(jax.jit, static_argnames=("forms",))
 def highest_w(
-    places: Surroundings, labels: LabelsThere, v: Float64[Array | np.generic, ""], *, forms: Forms
+    places: Surroundings, labels: LabelsThere, v: Float64[Array, ""], *, forms: Forms
 ) -> Float64[Array, " labels"]:
     """The highest W of a child of each label, over what is undecided, rounded up; −∞ if none."""
     note_trace("highest_w")

@@ -6,6 +6,7 @@ the rest follows from the Gram matrices.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -130,7 +131,7 @@ def count_chain_labels(
     return LabelCounts(own[:, 0], own[:, 1], shared[:, :, 0], shared[:, :, 1])
 
 
-def _in_blocks(n: Int64[Array, ""], add_block: Callable[..., object], start: object) -> object:
+def _in_blocks(n: Int64[Array, ""], add_block: Callable[..., Any], start: Any) -> Any:
     return jax.lax.fori_loop(jnp.int64(0), -(-n // BLOCK), add_block, start)
 
 

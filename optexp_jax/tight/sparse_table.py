@@ -6,6 +6,7 @@ rehearsal fills up its small table to the sizes of the real one.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,8 @@ from optexp_jax.pytrees import pytree
 from optexp_jax.shapes import round_up_in_eighths
 from optexp_jax.tight.pair_index import NOWHERE, pair_index
 from optexp_jax.transfers import put, run
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def membership(table: ConceptTable, sizes: Sizes) -> UInt32[Array, "concepts wor
     return _once(table, sizes, "membership", padded)
 
 
-def _once(table: ConceptTable, sizes: Sizes, what: str, make: Callable[[], object]) -> object:
+def _once(table: ConceptTable, sizes: Sizes, what: str, make: Callable[[], Made]) -> Made:
     known = pair_index(table).on_device
     if (what, sizes) not in known:
         known[what, sizes] = make()

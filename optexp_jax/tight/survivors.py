@@ -78,7 +78,7 @@ class _Some:
 def _survivors_from(
     values: Float64[Array, "rows *rest"],
     need: Float64[Array | np.ndarray, " rows"],
-    start: Int32[Array | np.ndarray | np.generic, ""],
+    start: Int32[Array, ""],
 ) -> tuple[_Some, _Some]:
     """The survivors from the `start`-th on, the first few by themselves.
 
@@ -122,7 +122,7 @@ def highest(
 @partial(jax.jit, static_argnames="k")
 def _highest(
     values: Float64[Array, "rows *rest"],
-    n_rows: Int32[Array | np.ndarray | np.generic, ""],
+    n_rows: Int32[Array, ""],
     *,
     k: int,
 ) -> tuple[Int64[Array, " k"], Float64[Array, " k"]]:
