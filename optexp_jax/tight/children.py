@@ -23,11 +23,12 @@ from optexp_jax.tight.local_concepts import SMALL_TABLE
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.outer import OuterRows, effective_steps, outer_bounds, outer_rows
 from optexp_jax.tight.pair_bounds import highest_bounds
+from optexp_jax.tight.pairs_on_device import PairBound
 from optexp_jax.tight.place import Place, Places, Spot
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.rounding import UP
 from optexp_jax.tight.short_formulas import Limits, short_formulas
-from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, SomePairs
+from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, OfRows, SomePairs
 from optexp_jax.tight.survivors import survivors
 from optexp_jax.tight.triple_bounds import triple_bounds
 from optexp_jax.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
@@ -165,22 +166,34 @@ class TightChildren:
     ) -> SomePairs:
         """Pairs that one further step may take to what is needed."""
         kept = views.allowed & (highest >= need[:, None])
-        bounds = views.bounds_of_rows(self._forms)
-        pairs = SomePairs.at_least(kept, bounds, need, views.on_host)
-        if len(pairs) <= MOST_UNREFINED and views.regions.n_concepts <= SMALL_TABLE:
-            return pairs  # They are expanded as soon as they are bounded again.
-        pairs.lower_to(partial(triple_bounds, views.regions, forms=self._forms), self._clock)
-        return pairs.take(pairs.value >= need[pairs.place])
+        bound = partial(triple_bounds, views.regions, forms=self._forms)
+        # So few on small tables are expanded as soon as they are bounded again.
+        few = MOST_UNREFINED if views.regions.n_concepts <= SMALL_TABLE else -1
+        return self._by_both(views, kept, views.bounds_of_rows(self._forms), need, bound, few)
+
+    def _by_both(
+        self,
+        views: Views,
+        kept: Bool[np.ndarray, "places concepts"],
+        of_rows: OfRows,
+        need: Float64[np.ndarray, " places"],
+        bound: PairBound,
+        few: int = -1,
+    ) -> SomePairs:
+        on_host = views.on_host or views.pair_bounds is not None
+        return SomePairs.at_least_by_both(
+            kept, of_rows, need, bound, self._clock, on_host=on_host, few=few
+        )
 
     def _two_step_nodes(self, views: Views, limits: Limits) -> Queued[TightNodes]:
         """Pairs that two further steps may take past the incumbent."""
         known, need = (views.regions, views.rows), views.need
         more = step_rows(*known)
         of_rows = partial(two_step_bounds, *known, more, limits, forms=self._forms)
-        pairs = SomePairs.at_least(views.allowed, of_rows, need, views.on_host)
+        bound = partial(refined_two_steps, *known, limits, forms=self._forms)
+        pairs = self._by_both(views, views.allowed, of_rows, need, bound)
         self._counters.estimated += sum(int(place.allowed.sum()) ** 2 for place in views.places)
-        pairs.lower_to(partial(refined_two_steps, *known, limits, forms=self._forms), self._clock)
-        return self._queue_pairs(views, pairs.take(pairs.value >= need[pairs.place]), 2)
+        return self._queue_pairs(views, pairs, 2)
 
     def _highest_of_three(
         self, views: Views, highest: Float64[np.ndarray, "places concepts"]

@@ -66,7 +66,7 @@ def _positions(flat: np.ndarray, shape: tuple[int, ...]) -> tuple[Int32[np.ndarr
 
 
 @pytree
-class _Some:
+class Some:
     """Some of the survivors, and how many there are in all."""
 
     count: Int32[Array, ""]
@@ -76,16 +76,21 @@ class _Some:
 
 @jax.jit
 def _survivors_from(
-    values: Float64[Array, "rows *rest"],
-    need: Float64[Array | np.ndarray, " rows"],
-    start: Int32[Array, ""],
-) -> tuple[_Some, _Some]:
-    """The survivors from the `start`-th on, the first few by themselves.
-
-    What comes after the last has no meaning.
-    """
+    values: Float64[Array, "rows *rest"], need: Float64[Array, " rows"], start: Int32[Array, ""]
+) -> tuple[Some, Some]:
+    """The survivors from the `start`-th on, the first few by themselves."""
     note_trace("survivors")
-    reached = values >= jnp.asarray(need).reshape(-1, *[1] * (values.ndim - 1))
+    some = survivors_from(values, need, start)
+    parts = (slice(0, FEW), slice(FEW, AT_ONCE))
+    few, rest = (Some(some.count, some.at[part], some.value[part]) for part in parts)
+    return few, rest
+
+
+def survivors_from(
+    values: Float64[Array, "rows *rest"], need: Float64[Array, " rows"], start: Int32[Array, ""]
+) -> Some:
+    """The survivors from the `start`-th on; what comes after the last has no meaning."""
+    reached = values >= need.reshape(-1, *[1] * (values.ndim - 1))
     flat, n = values.reshape(-1), values.size
     groups = jnp.pad(reached.reshape(-1), (0, -n % GROUP)).reshape(-1, GROUP)
     count = groups.sum(1, dtype=jnp.int32)
@@ -97,9 +102,7 @@ def _survivors_from(
     before = rank - (until[group] - count[group])
     lane = jnp.argmax(within > before[:, None], axis=1).astype(jnp.int32)
     at = jnp.minimum(group * GROUP + lane, n - 1)
-    parts = (slice(0, FEW), slice(FEW, AT_ONCE))
-    few, rest = (_Some(until[-1], at[part], flat[at[part]]) for part in parts)
-    return few, rest
+    return Some(until[-1], at, flat[at])
 
 
 def highest(
