@@ -98,7 +98,7 @@ def by_turns(
     return moved, [*np.diff(back).tolist(), moved.down - back[-1]] if back else []
 
 
-@pytest.mark.parametrize("length", [3, 4])
+@pytest.mark.parametrize("length", [3, pytest.param(4, marks=pytest.mark.slow)])
 def test_little_comes_back(length: int):
     rng = np.random.default_rng(length)
     table = many_concepts(rng, disjoint=False)
