@@ -11,7 +11,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float64, Int32
+from jaxtyping import Array, Bool, Float64, Int32, Shaped
 
 from optexp_jax.pytrees import pytree
 from optexp_jax.shapes import fill_up
@@ -53,6 +53,7 @@ def longer_labels(
         best = run(any_last_step, regions, rows, there, form, forms=forms)
         reached = survivors(best, needed, on_host)
     labels_at, steps, numbers = reached.at
+    there, form = _filled_up(there, on_host), fill_up(labels.forms[:, 0], LABELS_AT_ONCE)
     found: list[Longer] = []
     for step in (UNION, INTERSECTION, DIFFERENCE):
         row, x = labels_at[steps == step], numbers[steps == step]
@@ -76,6 +77,27 @@ def longer_labels(
         Labels.concatenate([part.labels for part in found]),
         np.concatenate([part.upper for part in found]),
     )
+
+
+def _filled_up(labels: LabelsThere, on_host: bool) -> LabelsThere:
+    """The labels in the one size that `last_steps_after` is compiled for."""
+    if len(labels.inner) == LABELS_AT_ONCE:
+        return labels
+    if on_host:
+        return jax.tree.map(lambda part: fill_up(part, LABELS_AT_ONCE), labels)
+    with jax.enable_x64(True):
+        return _fill_up_there(labels)
+
+
+@jax.jit
+def _fill_up_there(labels: LabelsThere) -> LabelsThere:
+    note_trace("fill_up_there")
+    missing = LABELS_AT_ONCE - len(labels.inner)
+
+    def filled(part: Shaped[Array, "labels ..."]) -> Shaped[Array, "filled ..."]:
+        return jnp.pad(part, [(0, missing), *[(0, 0)] * (part.ndim - 1)])
+
+    return jax.tree.map(filled, labels)
 
 
 @pytree

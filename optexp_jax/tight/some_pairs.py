@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32
 
@@ -111,6 +112,7 @@ class SomePairs:
         waiting: list[tuple[_Rows, tuple[int, ...], PairBlock]] = []
         for rows in _rows_of(kept, need):
             values = run(of_rows, rows.place, rows.a)
+            assert isinstance(values, jax.Array), "what is known on the host is bounded there"
             for block in pair_blocks(values, rows.need, rows.place, rows.a, needed):
                 waiting.append((rows, values.shape, block))
         lowers = sum(block.count for _, _, block in waiting) > few
