@@ -12,11 +12,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 # Settings of the caller's shell that would reach into the environment or strip assertions.
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PIP_USER PIP_TARGET PIP_PREFIX
 
+# Those that compare kernels with the oracle, with plain numpy or with each other.
+DEVICE_TESTS := $(addprefix tests/test_,tight_search.py tight_at_scale.py runners_up.py \
+	many_concepts.py grams.py transfers.py beam.py guides.py activations_counting.py explain.py \
+	scores.py mesh.py paper_search.py kernel_choice.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format thorough chaos bench docs clean distclean
+.PHONY: help demo test test-device lint format thorough chaos bench docs clean distclean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed-demo ## Install the package and explain a few units of a small example
 	$(BIN)/optexp demo
@@ -38,6 +43,9 @@ thorough: $(VENV)/.installed-test ## Run pytest with 50 times the examples, and 
 
 chaos: $(VENV)/.installed-test ## Kill, damage and deceive: run the tests of that, thoroughly, for their figures
 	$(BIN)/python -m pytest -n auto --thorough -m chaos
+
+test-device: $(VENV)/.installed-test ## Run the tests of device kernels on the accelerator there is
+	JAX_PLATFORMS="$(JAX_PLATFORMS)" OPTEXP_KERNELS=device $(BIN)/python -m pytest $(DEVICE_TESTS)
 
 bench: $(VENV)/.installed-bench ## Run the benchmarks
 	$(BIN)/python benchmarks/table.py

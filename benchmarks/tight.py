@@ -19,15 +19,17 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from broden_like import ade_like, broden_like, unit
-from harness import Figure, benchmark_parser, report, say
+from harness import Figure, benchmark_parser, interleave, report, say
 from jaxtyping import Bool
 from peer import Peer, peer_version
 from planted import Setting, make_planted
 
 import optexp_jax as ox
+from optexp_jax.transfers import Transfers, counted_transfers
 
 MIXED_UNITS = 20
 LIKE_PEER = Setting(
@@ -35,6 +37,8 @@ LIKE_PEER = Setting(
 )
 PEER_UNITS, PEER_BUDGET = 7, 400.0
 HARD_KINDS = ("weak", "random", "broad", "dominant")
+SMALLER, KERNEL_ROUNDS = 200_000, 5
+"""Regions of the smaller table, and rounds, for kernels next to each other."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,40 @@ def _many_times(
     return taken[1:]  # The first may compile.
 
 
+def explain_with(
+    choice: str, table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal
+) -> Transfers:
+    """Explain a unit with the host's or the device's kernels; what was moved."""
+    with ox.kernels(choice), counted_transfers() as moved:
+        ox.explain(table, neuron, method)
+    return moved
+
+
+def kernels(table: ox.ConceptTable, limit: float) -> list[Figure]:
+    """The device's kernels next to the host's, in turns, on this table and on a smaller one."""
+    figures: list[Figure] = []
+    method = ox.Optimal(length=3, time_limit=limit)
+    for each in (broden_like(n_regions=SMALLER), table):
+        size = f"{len(each.signatures) // 1000} 000 signatures"
+        ratios: list[float] = []
+        back: list[int] = []
+        for kind, neuron in units(each, ("mixed", *HARD_KINDS), 600):
+            work = {
+                choice: partial(explain_with, choice, each, neuron, method)
+                for choice in ("host", "device")
+            }
+            timings = interleave(work, KERNEL_ROUNDS)
+            ratios.append(timings["device"].ratio_to(timings["host"]))
+            back.append(work["device"]().down)
+            say(f"  {size}, {kind}: {ratios[-1]:.2f}, {back[-1] / 1e6:.2f} MB back")
+        note = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        figures += [
+            Figure(f"device / host kernels, {size}", statistics.median(ratios), "", 1.2, note),
+            Figure(f"most bytes back for a unit, {size}", max(back) / 1e6, "MB", 4.0),
+        ]
+    return figures
+
+
 def fresh(table: ox.ConceptTable, limit: float) -> list[Figure]:
     """The first search of a process, with JAX's cache of compiled programs empty and filled."""
     figures: list[Figure] = []
@@ -204,6 +242,7 @@ ROWS: dict[str, Callable[[ox.ConceptTable, float], list[Figure]]] = {
     "disjoint": disjoint,
     "beam": beam,
     "peer": peer,
+    "kernels": kernels,
     "fresh": fresh,
 }
 

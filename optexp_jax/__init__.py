@@ -19,6 +19,7 @@ from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Seconds, 
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.guides import AbstractGuide, MMESHGuide, QuantityGuide
+from optexp_jax.kernel_choice import Kernels, kernels
 from optexp_jax.methods import AbstractMethod, Beam, Exhaustive, NetDissect, Optimal
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import AND, AND_NOT, DEFAULT_OPERATORS, OR, Operator
@@ -57,6 +58,7 @@ __all__ = [
     "FormulaBatch",
     "ImprovementVectors",
     "InadmissibleBoundError",
+    "Kernels",
     "LabelLayer",
     "LabelVectors",
     "MMESHGuide",
@@ -82,4 +84,5 @@ __all__ = [
     "explain_many",
     "iou",
     "iou_many",
+    "kernels",
 ]

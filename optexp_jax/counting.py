@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int32, Int64, UInt
 
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.platform import prefers_host_kernels
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.shapes import round_up_to_power_of_two
 
 BLOCK_COUNTS = 2**24

@@ -13,6 +13,7 @@ from optexp_jax.mesh import on_every_device
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.shapes import round_up_in_eighths
 from optexp_jax.table_cache import per_neuron, per_table
+from optexp_jax.transfers import put
 
 LANES = 32
 """Signatures to a word of the packed membership matrix."""
@@ -35,7 +36,7 @@ class DeviceTable:
     @cached_property
     def membership(self) -> UInt32[Array, "concepts words"]:
         """Which signatures hold each concept, 32 to a word."""
-        return on_every_device(jnp.asarray(self.host_membership))
+        return on_every_device(put(self.host_membership)[0])
 
     @cached_property
     def host_membership(self) -> UInt32[np.ndarray, "concepts words"]:
@@ -103,7 +104,7 @@ class DeviceNeuron:
             for counts in (neuron.inside, neuron.outside)
         ]
         with jax.enable_x64(True):
-            moved = move(*by_patch, *by_signature)
+            moved = put(*by_patch, *by_signature)
         self.patch_inside: Int64[Array, " padded"] = moved[0]
         self.patch_outside: Int64[Array, " padded"] = moved[1]
         self.inside: Int64[Array, "words lanes"] = on_every_device(moved[2])
@@ -120,14 +121,6 @@ def device_table(table: ConceptTable) -> DeviceTable:
 def device_neuron(table: ConceptTable, neuron: NeuronCounts) -> DeviceNeuron:
     """The device side of a neuron's counts; the same object for as long as the counts live."""
     return DeviceNeuron(table, neuron)
-
-
-@jax.jit
-def move(
-    *arrays: Shaped[Array | np.ndarray | np.generic, "..."],
-) -> tuple[Shaped[Array, "..."], ...]:
-    """Host arrays on the device. For small ones a compiled call is faster than `device_put`."""
-    return tuple(jnp.asarray(array) for array in arrays)
 
 
 def _pad(array: Shaped[np.ndarray, " n"], size: int, value: int = 0) -> Shaped[np.ndarray, " size"]:

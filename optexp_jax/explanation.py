@@ -103,6 +103,8 @@ class SearchStats:
     """Programs that JAX had to compile on the way."""
     bounds: str | None = None
     """The family of bounds that a best-first search used."""
+    kernels: str | None = None
+    """Whose kernels counted: the "host"'s or the "device"'s."""
     stopped_by: StoppedBy | None = None
     """Which limit ended a search before its proof; `Explanation.advice` says what to do."""
     seconds: Seconds = field(default_factory=Seconds)

@@ -17,8 +17,8 @@ from optexp_jax.concepts.signatures import ranges
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.device_table import LANES, device_neuron
 from optexp_jax.formula_batch import FormulaBatch
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.neuron import NeuronCounts
-from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.scores import held_on_host, pad_batch, signatures_held
 from optexp_jax.shapes import round_up_in_eighths
 from optexp_jax.table_cache import per_table

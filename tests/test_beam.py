@@ -15,8 +15,6 @@ from optexp_jax import overlaps
 from optexp_jax.explanation import Speculative
 from optexp_jax.formula import Formula
 from optexp_jax.formula_batch import PADDING, FormulaBatch
-from optexp_jax.guides import members as members_module
-from optexp_jax.guides import quantity as quantity_module
 from optexp_jax.guides.base import AbstractEstimator, AbstractGuide, Members
 from optexp_jax.methods import beam as beam_module
 from optexp_jax.problem import Problem
@@ -182,9 +180,7 @@ def test_host_and_device_give_the_scores_of_children(seed: int):
 @examples(4)
 def test_device_kernels_change_nothing(seed: int):
     case = make_case(seed)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (beam_children, members_module, quantity_module):
-            patch.setattr(module, "prefers_host_kernels", lambda: False)
+    with ox.kernels("device"):
         check(case, 3, size=2)
 
 

@@ -13,6 +13,7 @@ from support import as_users_run_it
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     "README.md",
+    "docs/accelerators.md",
     "docs/activations.md",
     "docs/beam.md",
     "docs/building.md",

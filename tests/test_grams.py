@@ -19,10 +19,11 @@ from optexp_jax.tight import place_scores
 from optexp_jax.tight.expanded import LabelsAt, expand
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.tight.grams import Gram, Overlaps, Within, prepare_grams
-from optexp_jax.tight.labels import Labels, count_labels
+from optexp_jax.tight.label_counts import LabelCounts
+from optexp_jax.tight.labels import Labels, count_labels, count_labels_on_device
 from optexp_jax.tight.local_concepts import LocalConcepts
 from optexp_jax.tight.pair_index import pair_index
-from optexp_jax.tight.place import Places, Spot, Step
+from optexp_jax.tight.place import Place, Places, Spot, Step
 from optexp_jax.tight.place_scores import PlaceScores
 from support import examples
 
@@ -91,6 +92,17 @@ def test_grams_of_regions(on_host: bool, seed: int):
         assert_same(within.gram(LocalConcepts(ids, 4, N)), list(padded))
 
 
+def counts_of(place: Place, labels: Labels, on_host: bool) -> LabelCounts:
+    """The counts of labels by one of the kernels, on the host."""
+    if on_host:
+        return count_labels(place, labels)
+    first = 2  # Some rows of those that a program is made for.
+    with jax.enable_x64(True):
+        found = count_labels_on_device(place, labels, first, 16)
+    rows = slice(first, first + len(labels))
+    return jax.tree.map(lambda part: np.asarray(part)[rows], found)
+
+
 @kernels
 @pytest.mark.parametrize("length", [1, 2, 3])
 @examples(10)
@@ -104,7 +116,7 @@ def test_labels_of_places(length: int, on_host: bool, seed: int):
     ids = np.unique(inner).astype(np.int32)
     if len(ids) < N and rng.random() < 0.7:  # Only these concepts, and empty ones.
         place.concepts = LocalConcepts(ids, int(rng.integers(len(ids), N)), N)
-    found = count_labels(place, Labels(inner, forms), on_host)
+    found = counts_of(place, Labels(inner, forms), on_host)
     masks, region = members(case).astype(bool), place.undecided
     held = masks[inner[:, 0]]
     for step in range(1, length):
@@ -128,7 +140,7 @@ def test_labels_of_a_table_without_concepts_anywhere():
     place = Places(Problem(table, neuron, 3, ox.DEFAULT_OPERATORS)).at(Spot())
     labels = Labels(np.array([[0, 1]], np.int32), np.array([[UNION]], np.int32))
     for on_host in (True, False):
-        found = count_labels(place, labels, on_host)
+        found = counts_of(place, labels, on_host)
         assert not found.inside.any()
         assert not found.shared_outside.any()
 
@@ -190,13 +202,16 @@ def plain_scores(setting: Setting, held: np.ndarray) -> tuple[np.ndarray, np.nda
     return held @ inside, inside.sum() + held @ outside
 
 
+@kernels
 @pytest.mark.parametrize("length", [2, 3])
-@examples(12)
+@examples(8)
 @given(seed=seeds)
-def test_children_are_exact(length: int, seed: int):
+def test_children_are_exact(length: int, on_host: bool, seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, SUBSETS[rng.integers(len(SUBSETS))])
-    place, labels, masks = setting.place, setting.chains(length), setting.case.columns
+    with ox.kernels("host" if on_host else "device"):
+        place = setting.place
+    labels, masks = setting.chains(length), setting.case.columns
     allowed = Forms.of(setting.operators)
     some = rng.permutation(len(labels))[: rng.choice([1, 10, 200])]
     operators = [op in setting.operators for op in ox.DEFAULT_OPERATORS]

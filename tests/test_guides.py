@@ -16,8 +16,6 @@ from optexp_jax.bounds.label import LabelBounds
 from optexp_jax.bounds.path import MARGIN
 from optexp_jax.concepts import table as table_module
 from optexp_jax.guides import host_quantities, quantity_on_host
-from optexp_jax.guides import members as members_module
-from optexp_jax.guides import quantity as quantity_module
 from optexp_jax.guides import regions as regions_module
 from optexp_jax.guides.host_quantities import HostQuantities
 from optexp_jax.guides.members import DeviceQuantities
@@ -82,10 +80,9 @@ def test_quantity_estimates_are_the_published_ones(
     case = make_case(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TablePairs, "fill_the_grid", on_grid)
-        for module in (quantity_module, members_module):
-            patch.setattr(module, "prefers_host_kernels", lambda: on_host)
         patch.setattr(quantity_on_host, "BLOCK", 20)
-        calls = estimates_of(case, ox.QuantityGuide(exact_updates=exact))
+        with ox.kernels("host" if on_host else "device"):
+            calls = estimates_of(case, ox.QuantityGuide(exact_updates=exact))
     for call in calls:
         expected = published_estimates(case, call, exact)
         for row in range(call.members.count):
@@ -101,9 +98,10 @@ def test_host_and_device_estimate_alike_with_any_operators(on_grid: bool, seed: 
     problem = Problem(case.table, case.neuron, 4, ALL_OPERATORS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TablePairs, "fill_the_grid", on_grid)
-        patch.setattr(quantity_module, "prefers_host_kernels", lambda: True)
         on_device = QuantityEstimator(problem, exact_updates=True, on_host=False)
-        for call in estimates_of(case, ox.QuantityGuide(), ALL_OPERATORS):
+        with ox.kernels("host"):
+            calls = estimates_of(case, ox.QuantityGuide(), ALL_OPERATORS)
+        for call in calls:
             n = call.members.count
             expected = on_device.estimate(call.members)[:n]
             np.testing.assert_array_equal(call.estimates[:n], expected)

@@ -167,19 +167,30 @@ KINDS_OF_UNITS = ((3, 0.01), (1, 0.001), (0, 0.02), (12, 0.1), (2, 0.3))
 """Sources and noise: units that few concepts explain, or one, or nothing, or much."""
 
 
+SEARCHES = {"3": (3, False), "4": (4, False), "disjoint": (5, True)}
+
+
 @pytest.mark.parametrize(
-    ("length", "disjoint"), [(3, False), (4, False), (5, True)], ids=["3", "4", "disjoint"]
+    ("choice", "name"),
+    [
+        *(("host", name) for name in SEARCHES),
+        ("device", "3"),
+        *(pytest.param("device", name, marks=pytest.mark.slow) for name in ("4", "disjoint")),
+    ],
 )
-def test_the_first_unit_compiles_for_all(length: int, disjoint: bool):
+def test_the_first_unit_compiles_for_all(choice: str, name: str):
+    length, disjoint = SEARCHES[name]
     rng = np.random.default_rng(length)
     table = many_concepts(rng, disjoint)
-    solve(table, noisy(rng, table, 1, 0.001), ox.Optimal(length))  # However soon it is over.
-    known = count_traces()
-    for n_sources, noise in KINDS_OF_UNITS * (10 if thorough() else 1):
-        neuron = noisy(rng, table, n_sources, noise)
-        found = solve(table, neuron, ox.Optimal(length, time_limit=5.0))
-        assert found.stats.compilations == 0
-    assert count_traces() == known
+    with ox.kernels(choice):
+        # However soon it is over.
+        solve(table, noisy(rng, table, 1, 0.001), ox.Optimal(length))
+        known = count_traces()
+        for n_sources, noise in KINDS_OF_UNITS * (10 if thorough() else 1):
+            neuron = noisy(rng, table, n_sources, noise)
+            found = solve(table, neuron, ox.Optimal(length, time_limit=5.0))
+            assert found.stats.compilations == 0
+        assert count_traces() == known
 
 
 def test_a_rehearsal_that_was_stopped_goes_on(monkeypatch: pytest.MonkeyPatch):

@@ -19,10 +19,10 @@ from optexp_jax.tight import children, local_concepts, place_scores, space
 from optexp_jax.tight.forms import DIFFERENCE
 from optexp_jax.tight.grams import stack_grams
 from optexp_jax.tight.pair_bounds import highest_pair_bounds, pair_bounds
+from optexp_jax.tight.pairs_on_device import PAIR_CHUNK
 from optexp_jax.tight.place import Places, Spot, Step
 from optexp_jax.tight.region import Regions
 from optexp_jax.tight.rows import rows_of
-from optexp_jax.tight.some_pairs import PAIR_CHUNK
 from support import as_users_run_it
 
 each_subset = pytest.mark.parametrize(

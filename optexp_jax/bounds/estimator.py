@@ -14,8 +14,8 @@ from optexp_jax.bounds.refine import estimate_all_paths, estimate_nodes
 from optexp_jax.bounds.requests import FINAL, PATH, REWRITE, pack
 from optexp_jax.bounds.vectors import ImprovementVectors
 from optexp_jax.formula_batch import PADDING
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.operators import AND, AND_NOT, OR
-from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import Quantities
 from optexp_jax.search.clock import Clock

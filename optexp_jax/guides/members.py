@@ -15,9 +15,9 @@ from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.guides.base import Members
 from optexp_jax.guides.host_quantities import HostQuantities
 from optexp_jax.guides.pairs import by_sample, pair_quantities, table_pairs
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import Operator
-from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import (
     NeuronQuantities,

@@ -16,8 +16,8 @@ from optexp_jax.guides.members import MemberQuantities
 from optexp_jax.guides.pairs import Pairs, Tree, table_pairs
 from optexp_jax.guides.quantity_on_host import HostQuantityEstimator
 from optexp_jax.guides.totals import Best, estimate_children, estimate_rows, upper_ratio
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.operators import Operator
-from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.problem import Problem
 from optexp_jax.quantities import NeuronQuantities, Quantities
 from optexp_jax.tracing import note_trace

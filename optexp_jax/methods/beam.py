@@ -14,6 +14,7 @@ from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, SearchStats, Speculative, Status
 from optexp_jax.formula_batch import PADDING
 from optexp_jax.guides import AbstractGuide, Members, QuantityGuide
+from optexp_jax.kernel_choice import used_kernels
 from optexp_jax.methods.base import MOST_CONCEPTS, MOST_LISTED, AbstractMethod, check_count
 from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.neuron import NeuronCounts
@@ -269,6 +270,7 @@ class _Search:
                 estimated=self._counters.estimated,
                 speculative=Speculative(visited=self._speculative),
                 compilations=count_traces() - self._traces,
+                kernels=used_kernels().value,
                 seconds=self._clock.seconds(),
             ),
         )

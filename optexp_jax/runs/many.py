@@ -10,6 +10,7 @@ from pathlib import Path
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explain import explain_counts
 from optexp_jax.explanation import Explanation
+from optexp_jax.kernel_choice import Kernels, chosen_kernels, kernels
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.runs.shared import open_shared_table, share_table
@@ -35,7 +36,9 @@ def explain_on(
         shared = _Travelling(table, Path(folder))
         try:
             for neuron in neurons:
-                pending.append(executor.submit(_explain_one, shared, neuron, method))
+                pending.append(
+                    executor.submit(_explain_one, shared, neuron, method, chosen_kernels())
+                )
                 if len(pending) >= IN_FLIGHT * workers:
                     yield pending.popleft().result()
             while pending:
@@ -61,5 +64,8 @@ def _arrive(folder: str) -> _Travelling:
     return _Travelling(open_shared_table(Path(folder)), Path(folder).parent)
 
 
-def _explain_one(shared: _Travelling, neuron: NeuronCounts, method: AbstractMethod) -> Explanation:
-    return explain_counts(shared.table, neuron, method)
+def _explain_one(
+    shared: _Travelling, neuron: NeuronCounts, method: AbstractMethod, choice: Kernels
+) -> Explanation:
+    with kernels(choice):
+        return explain_counts(shared.table, neuron, method)

@@ -103,8 +103,10 @@ class UnitResult:
     def _finding(self) -> tuple[object, ...]:
         found = self.explanation
         if found is not None:
-            # Compilation depends on what the process did before.
-            stats = dataclasses.replace(found.stats, compilations=0, seconds=Seconds())
+            # Compilation depends on what the process did before; kernels on where it runs.
+            stats = dataclasses.replace(
+                found.stats, compilations=0, kernels=None, seconds=Seconds()
+            )
             found = dataclasses.replace(found, stats=stats)
         return self.unit, found, self.null, self.error
 

@@ -5,9 +5,10 @@ import functools
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from optexp_jax.explain import explain
+from optexp_jax.kernel_choice import Kernels, chosen_kernels, kernels
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.runs.null import NullModel, compare_with_null
@@ -62,6 +63,8 @@ class Task:
     null: NullModel | None = None
     identity: SourceIdentity | None = None
     """Of the source that the run began with."""
+    kernels: Kernels = field(default_factory=chosen_kernels)
+    """What was chosen where the task was made; the worker has no part in that scope."""
 
 
 _listener: ContextVar[Tell | None] = ContextVar("listener", default=None)
@@ -80,7 +83,8 @@ def run_task(task: Task) -> list[UnitResult]:
     the data is raised: no unit is to blame for it.
     """
     try:
-        return _run_task(task)
+        with kernels(task.kernels):
+            return _run_task(task)
     except SOURCE_ERRORS:
         forget_sources()
         raise

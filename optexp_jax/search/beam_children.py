@@ -7,10 +7,10 @@ from jaxtyping import Int64
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.formula_batch import FormulaBatch
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import operator_bits
 from optexp_jax.overlaps import Overlaps, overlaps_with_concepts
-from optexp_jax.platform import prefers_host_kernels
 from optexp_jax.scores import BatchScores
 from optexp_jax.search.beam_candidates import Candidates
 

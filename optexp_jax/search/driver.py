@@ -18,6 +18,7 @@ from optexp_jax.explanation import (
     StoppedBy,
 )
 from optexp_jax.formula_batch import FormulaBatch
+from optexp_jax.kernel_choice import used_kernels
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
 from optexp_jax.search.incumbent import Candidate, Incumbent, Leader
@@ -336,6 +337,7 @@ class Search(Generic[Nodes]):
                 speculative=self._speculative(),
                 compilations=self._compilations,
                 bounds=self._space.family,
+                kernels=used_kernels().value,
                 stopped_by=None if proved else self._stopped_by,
                 seconds=self._clock.seconds(),
             ),

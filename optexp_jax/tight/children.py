@@ -6,7 +6,6 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float64
 
@@ -23,15 +22,18 @@ from optexp_jax.tight.last_steps import longer_labels
 from optexp_jax.tight.local_concepts import SMALL_TABLE
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.outer import OuterRows, effective_steps, outer_bounds, outer_rows
-from optexp_jax.tight.pair_bounds import highest_pair_bounds
+from optexp_jax.tight.pair_bounds import highest_bounds
+from optexp_jax.tight.pairs_on_device import PairBound
 from optexp_jax.tight.place import Place, Places, Spot
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.rounding import UP
 from optexp_jax.tight.short_formulas import Limits, short_formulas
-from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, SomePairs
+from optexp_jax.tight.some_pairs import CELLS, FEWEST_ROWS, OfRows, SomePairs
+from optexp_jax.tight.survivors import survivors
 from optexp_jax.tight.triple_bounds import triple_bounds
 from optexp_jax.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
 from optexp_jax.tight.views import Views, together
+from optexp_jax.transfers import fetch, put, run
 
 MOST_TRIED = 64
 """Pairs of a place that are looked at for the highest W of three concepts."""
@@ -91,7 +93,7 @@ class TightChildren:
                 known = zip(places, most, strict=True)
                 best = np.array([place.left_of(w, views.v) for place, w in known])
                 rows = outer_rows(views.regions, longest=self._length - 1)
-                from_inside = np.asarray(rows.meeting)[: len(places)] & (left == 4)
+                from_inside = fetch(rows.meeting)[: len(places)] & (left == 4)
                 if from_inside.any():
                     parts += self._four_left(views, highest, best, from_inside, incumbent)
                 if not from_inside.all():
@@ -105,7 +107,7 @@ class TightChildren:
             views = self._view(expanded.places, incumbent)
             known = views.regions, views.rows
             longer = longer_labels(*known, expanded, views.need, self._forms)
-        self._counters.estimated += expanded.iou.size
+        self._counters.estimated += expanded.n_children
         parts: list[Queued[TightNodes]] = []
         for k, place in enumerate(views.places):
             here = longer.place == k
@@ -141,7 +143,7 @@ class TightChildren:
             same = views.with_concepts_of(inside)
             inner = replace(views, places=inside) if same else self._view(inside, incumbent)
             limits = short_formulas(inner.regions, forms=self._forms)
-            limits = replace(limits, three=jnp.asarray(inner.fill(three[chosen])))
+            limits = replace(limits, three=put(inner.fill(three[chosen]))[0])
             rows = outer_rows(inner.regions, longest=self._length - 1)
             parts.append(self._two_step_nodes(inner, limits))
             steps = self._steps_from_outside(inner)
@@ -153,8 +155,8 @@ class TightChildren:
         if views.allowed.size * views.allowed.shape[1] <= CELLS:
             # The pairs of so few are as soon fetched.
             return np.full(views.allowed.shape, np.inf)
-        bounds = highest_pair_bounds(views.regions, views.rows, forms=self._forms)
-        return np.asarray(bounds).max(2)
+        bounds = highest_bounds(views.regions, views.rows, forms=self._forms)
+        return fetch(bounds)
 
     def _pairs(
         self,
@@ -164,21 +166,34 @@ class TightChildren:
     ) -> SomePairs:
         """Pairs that one further step may take to what is needed."""
         kept = views.allowed & (highest >= need[:, None])
-        pairs = SomePairs.at_least(kept, views.bounds_of_rows(self._forms), need)
-        if len(pairs) <= MOST_UNREFINED and views.regions.n_concepts <= SMALL_TABLE:
-            return pairs  # They are expanded as soon as they are bounded again.
-        pairs.lower_to(partial(triple_bounds, views.regions, forms=self._forms), self._clock)
-        return pairs.take(pairs.value >= need[pairs.place])
+        bound = partial(triple_bounds, views.regions, forms=self._forms)
+        # So few on small tables are expanded as soon as they are bounded again.
+        few = MOST_UNREFINED if views.regions.n_concepts <= SMALL_TABLE else -1
+        return self._by_both(views, kept, views.bounds_of_rows(self._forms), need, bound, few)
+
+    def _by_both(
+        self,
+        views: Views,
+        kept: Bool[np.ndarray, "places concepts"],
+        of_rows: OfRows,
+        need: Float64[np.ndarray, " places"],
+        bound: PairBound,
+        few: int = -1,
+    ) -> SomePairs:
+        on_host = views.on_host or views.pair_bounds is not None
+        return SomePairs.at_least_by_both(
+            kept, of_rows, need, bound, self._clock, on_host=on_host, few=few
+        )
 
     def _two_step_nodes(self, views: Views, limits: Limits) -> Queued[TightNodes]:
         """Pairs that two further steps may take past the incumbent."""
         known, need = (views.regions, views.rows), views.need
         more = step_rows(*known)
         of_rows = partial(two_step_bounds, *known, more, limits, forms=self._forms)
-        pairs = SomePairs.at_least(views.allowed, of_rows, need)
+        bound = partial(refined_two_steps, *known, limits, forms=self._forms)
+        pairs = self._by_both(views, views.allowed, of_rows, need, bound)
         self._counters.estimated += sum(int(place.allowed.sum()) ** 2 for place in views.places)
-        pairs.lower_to(partial(refined_two_steps, *known, limits, forms=self._forms), self._clock)
-        return self._queue_pairs(views, pairs.take(pairs.value >= need[pairs.place]), 2)
+        return self._queue_pairs(views, pairs, 2)
 
     def _highest_of_three(
         self, views: Views, highest: Float64[np.ndarray, "places concepts"]
@@ -187,7 +202,7 @@ class TightChildren:
 
         Pairs are tried from the highest bound down, until no bound is higher than what was found.
         """
-        best = np.array(short_formulas(views.regions, forms=self._forms).two)
+        best = fetch(short_formulas(views.regions, forms=self._forms).two).copy()
         n_places = len(views.places)
         best[n_places:] = np.inf
         pairs = self._pairs(views, highest, np.nextafter(best, np.inf))
@@ -206,7 +221,7 @@ class TightChildren:
             for expanded in expand(tried, self._forms):
                 found = expanded.highest_w(views.v, self._forms)
                 for row, w in enumerate(found.tolist()):
-                    k = at[expanded.place_of(row)]
+                    k = at[expanded.places[int(expanded.of_place[row])]]
                     best[k] = max(best[k], w)
             waiting = [rows[FEW_LABELS:] for rows in waiting]
         most = [pairs.value[rows].max(initial=-np.inf) for rows in waiting]
@@ -230,7 +245,7 @@ class TightChildren:
     ) -> Queued[TightNodes]:
         """Next outer steps with which some completion may beat the incumbent."""
         n, left = views.regions.n_concepts, self._length - len(views.places[0].steps) - 1
-        known = views.regions, rows, views.rank, views.fill(best), jnp.int32(left)
+        known = views.regions, rows, views.rank, views.fill(best), np.int32(left)
         size = min(views.allowed.size, max(FEWEST_ROWS, CELLS // n))
         w = np.full((len(views.need), 3, n), -np.inf)
         for part in steps:
@@ -238,11 +253,15 @@ class TightChildren:
             for start in range(0, len(c), size):
                 some, of_those = c[start : start + size], place[start : start + size]
                 padded = fill_up(of_those, size), fill_up(some, size)
-                found = outer_bounds(*known, *padded, forms=self._forms, steps=part.forms)
-                bounds = np.asarray(found)[: len(some)]
-                w[of_those, :, some] = np.maximum(w[of_those, :, some], bounds)
+                found = run(outer_bounds, *known, *padded, forms=self._forms, steps=part.forms)
+                needed = np.full(size, np.inf)
+                needed[: len(some)] = views.need[of_those]
+                kept = survivors(found, needed, views.on_host)
+                at, form = kept.at
+                cells = of_those[at], form, some[at]
+                w[cells] = np.maximum(w[cells], kept.value)
             self._counters.estimated += len(c)
-        effective = np.asarray(effective_steps(views.regions))
+        effective = fetch(effective_steps(views.regions))
         parts: list[Queued[TightNodes]] = []
         for k, place in enumerate(views.places):
             here = np.where(self._in_order(place) & effective[k], w[k], -np.inf)
@@ -258,7 +277,7 @@ class TightChildren:
 
     def _steps_from_outside(self, views: Views) -> list[OuterSteps]:
         """The outer steps that are searched where others are bounded from the inside."""
-        heavy = views.allowed & ~np.asarray(views.regions.light)
+        heavy = views.allowed & ~views.light
         return [
             OuterSteps(Forms(self._forms.union, False, False), heavy),
             OuterSteps(Forms(False, self._forms.intersection, False), views.allowed),

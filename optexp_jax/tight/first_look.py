@@ -18,7 +18,7 @@ from jaxtyping import Array, Float64, Int32, Int64, Num
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.pytrees import pytree
-from optexp_jax.shapes import fill_up, round_up_to_power_of_two
+from optexp_jax.shapes import round_up_to_power_of_two
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.grams import Overlaps, complement, count_several
 from optexp_jax.tight.pair_bounds import pair_bounds_of
@@ -26,6 +26,7 @@ from optexp_jax.tight.pair_scores import AllScores, all_scores
 from optexp_jax.tight.region import Regions
 from optexp_jax.tight.rows import Rows, rows_of
 from optexp_jax.tracing import note_trace
+from optexp_jax.transfers import fetch, run
 
 
 @pytree
@@ -42,7 +43,7 @@ class FirstLook:
     @property
     def v(self) -> float:
         """Of the only neuron."""
-        return float(np.asarray(self.regions.v)[0])
+        return float(fetch(self.regions.v)[0])
 
 
 @partial(jax.jit, static_argnames=("forms",))
@@ -53,7 +54,7 @@ def first_look(
     *,
     forms: Forms,
 ) -> FirstLook:
-    """Of some neurons, from what `Overlaps.counted` gives."""
+    """Of some neurons, from `Overlaps.total` and `Overlaps.active`."""
     note_trace("first_look")
     gram = complement(total, inside)
     every, sizes = jnp.ones(inside.shape[:2], bool), jnp.asarray(neuron_sizes)
@@ -86,11 +87,11 @@ _prepared: weakref.WeakKeyDictionary[NeuronCounts, _Prepared] = weakref.WeakKeyD
 def prepare_looks(table: ConceptTable, neurons: Sequence[NeuronCounts], forms: Forms) -> None:
     """Look at several neurons in one call, for the searches that come next."""
     n = round_up_to_power_of_two(len(neurons))
-    inside = fill_up(np.asarray(count_several(table, neurons)), n)
+    inside = count_several(table, neurons, filled=n)
     sizes = np.ones(n, np.int64)
     sizes[: len(neurons)] = [neuron.size for neuron in neurons]
     with jax.enable_x64(True):
-        look = first_look(Overlaps(table, neurons[0]).total, inside, sizes, forms=forms)
+        look = run(first_look, Overlaps(table, neurons[0]).total, inside, sizes, forms=forms)
     for k, neuron in enumerate(neurons):
         _prepared[neuron] = _Prepared(forms, look, k)
 
@@ -100,6 +101,6 @@ def look_at(overlaps: Overlaps, forms: Forms) -> FirstLook:
     prepared = _prepared.pop(overlaps.neuron, None)
     with jax.enable_x64(True):
         if prepared is not None and prepared.forms == forms:
-            return _only(prepared.together, np.int32(prepared.k))
+            return run(_only, prepared.together, np.int32(prepared.k))
         sizes = np.array([overlaps.neuron.size])
-        return first_look(*overlaps.counted(), sizes, forms=forms)
+        return run(first_look, overlaps.total, overlaps.active, sizes, forms=forms)

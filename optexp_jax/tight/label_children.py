@@ -1,6 +1,8 @@
 """Exact scores of labels joined with every concept, a batch of labels in one call."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,10 +10,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
 from optexp_jax.pytrees import pytree
-from optexp_jax.tight.forms import Forms
-from optexp_jax.tight.labels import LabelCounts
+from optexp_jax.tight.forms import INTERSECTION, UNION, Forms
+from optexp_jax.tight.grams import Gram
+from optexp_jax.tight.label_counts import LabelCounts
 from optexp_jax.tight.pair_scores import iou
-from optexp_jax.tight.region import NEVER
+from optexp_jax.tight.region import NEVER, diagonals
 from optexp_jax.tight.rounding import weight
 from optexp_jax.tracing import note_trace
 
@@ -44,6 +47,23 @@ class LabelsThere:
     counts: LabelCounts
 
 
+@jax.jit
+def surroundings_of(
+    grams: Sequence[Gram],
+    allowed: Bool[Array | np.ndarray, "places concepts"],
+    decided_inside: Int64[Array | np.ndarray, " places"],
+    decided_union: Int64[Array | np.ndarray, " places"],
+) -> Surroundings:
+    """From the Gram matrices of each place."""
+    note_trace("surroundings_of")
+    own = (
+        jnp.concatenate([diagonals(part) for part in parts])
+        for parts in ([gram.inside for gram in grams], [gram.outside for gram in grams])
+    )
+    rest = (jnp.asarray(part) for part in (allowed, decided_inside, decided_union))
+    return Surroundings(*own, *rest)
+
+
 @partial(jax.jit, static_argnames=("forms",))
 def score_children(
     places: Surroundings, labels: LabelsThere, *, forms: Forms
@@ -55,6 +75,47 @@ def score_children(
     inside += around.decided_inside[:, None, None]
     scores = iou(inside, outside, jnp.asarray(around.decided_union)[:, None, None])
     return jnp.where(_needed(around, labels, forms), scores, -1.0)
+
+
+@jax.jit
+def highest_score(
+    scores: Float64[Array, "labels forms concepts"],
+    n_labels: Int32[Array, ""],
+) -> Float64[Array, ""]:
+    """Of the first labels."""
+    note_trace("highest_score")
+    real = jnp.arange(len(scores), dtype=jnp.int32) < n_labels
+    return jnp.where(real, scores.max((1, 2)), -1.0).max()
+
+
+@jax.jit
+def counts_of_children(
+    places: Surroundings,
+    labels: LabelsThere,
+    row: Int32[Array | np.ndarray, " children"],
+    form: Int32[Array | np.ndarray, " children"],
+    x: Int32[Array | np.ndarray, " children"],
+) -> Int64[Array, "two children"]:
+    """Exact counts of some children, inside the neuron and outside."""
+    note_trace("counts_of_children")
+    return joined_counts(places, labels, jnp.asarray(row), jnp.asarray(form), jnp.asarray(x), jnp)
+
+
+def joined_counts(
+    places: Surroundings, labels: LabelsThere, row: Any, form: Any, x: Any, numpy: Any
+) -> Any:
+    """The same, for arrays of numpy or of jax.numpy."""
+    counts, place = labels.counts, labels.place[row]
+
+    def joined(first: Any, second: Any, common: Any) -> Any:
+        wider = first - common + numpy.where(form == UNION, second, numpy.zeros_like(second))
+        return numpy.where(form == INTERSECTION, common, wider)
+
+    inside = joined(counts.inside[row], places.own_inside[place, x], counts.shared_inside[row, x])
+    outside = joined(
+        counts.outside[row], places.own_outside[place, x], counts.shared_outside[row, x]
+    )
+    return numpy.stack([inside, outside])
 
 
 @partial(jax.jit, static_argnames=("forms",))

@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Array, Int32, Int64
+from jaxtyping import Int32, Int64, Shaped
 
 from optexp_jax.concepts.signatures import ranges
 from optexp_jax.formula_batch import PADDING, FormulaBatch
+from optexp_jax.operators import operator_bits
 from optexp_jax.overlaps import overlaps_with_concepts
-from optexp_jax.platform import prefers_host_kernels
-from optexp_jax.pytrees import pytree
 from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION
+from optexp_jax.tight.label_counts import LabelCounts
+from optexp_jax.tight.labels_on_device import PairLabels, count_chain_labels, count_pair_labels
 from optexp_jax.tight.pair_index import RowLists, pair_index
 from optexp_jax.tight.place import Place
+from optexp_jax.tight.sparse_table import membership
+from optexp_jax.transfers import run
 
 ROWS_AT_ONCE = 2**18
 """Signatures that are looked at at once."""
@@ -65,26 +68,37 @@ class Labels:
         return Labels(np.column_stack([self.inner, concept]), np.column_stack([self.forms, form]))
 
 
-@pytree
-class LabelCounts:
-    """Exact counts of labels: their own, and of what they share with every concept of a place."""
-
-    inside: Int64[Array | np.ndarray, " labels"]
-    outside: Int64[Array | np.ndarray, " labels"]
-    shared_inside: Int64[Array | np.ndarray, "labels concepts"]
-    shared_outside: Int64[Array | np.ndarray, "labels concepts"]
-
-
-def count_labels(place: Place, labels: Labels, on_host: bool | None = None) -> LabelCounts:
-    """Counts of labels over what is undecided at a place."""
-    on_host = prefers_host_kernels() if on_host is None else on_host
-    if on_host and labels.length == 2:
+def count_labels(place: Place, labels: Labels) -> LabelCounts:
+    """Counts of labels over what is undecided at a place, on the host."""
+    if labels.length == 2:
         return _pairs_on_host(place, labels)
-    operators = np.column_stack([np.full(len(labels), PADDING, np.int32), labels.forms])
-    formulas = FormulaBatch(labels.inner, operators, OPERATORS)
-    found = overlaps_with_concepts(place.table, place.neuron, formulas, place.undecided, on_host)
+    formulas = FormulaBatch(labels.inner, _operators(labels), OPERATORS)
+    found = overlaps_with_concepts(place.table, place.neuron, formulas, place.undecided, True)
     shared = (place.concepts.pick(part) for part in (found.shared_inside, found.shared_outside))
     return LabelCounts(found.inside, found.outside, *shared)
+
+
+def count_labels_on_device(place: Place, labels: Labels, first: int, size: int) -> LabelCounts:
+    """The same, left on the device, for the labels from the `first` row of `size` rows on."""
+
+    def filled(part: Shaped[np.ndarray, "labels ..."]) -> Shaped[np.ndarray, "size ..."]:
+        rows = np.zeros((size, *part.shape[1:]), part.dtype)
+        rows[first : first + len(part)] = part
+        return rows
+
+    if labels.length == 2:
+        lists = pair_index(place.table).lists_of(*labels.inner.T)
+        columns = (labels.forms[:, 0], *place.concepts.number[labels.inner].T)
+        pairs = PairLabels(*(filled(part) for part in (lists.start, lists.count, *columns)))
+        return run(count_pair_labels, place.on_device, pairs)
+    chains = filled(labels.inner), filled(_operators(labels)), operator_bits(OPERATORS)
+    real = filled(np.ones(len(labels), bool))
+    held = membership(place.table, place.overlaps.sizes)
+    return run(count_chain_labels, place.on_device, held, *chains, real)
+
+
+def _operators(labels: Labels) -> Int32[np.ndarray, "labels length"]:
+    return np.column_stack([np.full(len(labels), PADDING, np.int32), labels.forms])
 
 
 def _pairs_on_host(place: Place, labels: Labels) -> LabelCounts:

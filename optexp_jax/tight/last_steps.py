@@ -11,10 +11,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float64, Int32
+from jaxtyping import Array, Bool, Float64, Int32, Shaped
 
 from optexp_jax.pytrees import pytree
-from optexp_jax.search.frontier import take
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.expanded import LABELS_AT_ONCE, Expanded
 from optexp_jax.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
@@ -23,7 +22,9 @@ from optexp_jax.tight.labels import Labels
 from optexp_jax.tight.region import NEVER, Block, Regions
 from optexp_jax.tight.rounding import SHARE, outward, weight
 from optexp_jax.tight.rows import Rows
+from optexp_jax.tight.survivors import survivors
 from optexp_jax.tracing import note_trace
+from optexp_jax.transfers import fetch, run
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,28 +46,24 @@ def longer_labels(
     """Labels `P∘x` that one more OR or AND NOT may take to what their place needs."""
     labels, there = expanded.labels, expanded.there
     form = fill_up(labels.forms[:, 0], len(there.inner))
-    of_place = np.asarray(there.place)[: len(labels)]
+    of_place, on_host = expanded.of_place, expanded.places[0].overlaps.on_host
+    needed = np.full(len(there.inner), np.inf)
+    needed[: len(labels)] = need[of_place]
     with jax.enable_x64(True):
-        best = np.asarray(any_last_step(regions, rows, there, form, forms=forms))
-    best = best[: len(labels)]
-    reached = best >= need[of_place][:, None, None]
-    # Faster than in three dimensions.
-    labels_at, steps, numbers = (
-        part.astype(np.int32)
-        for part in np.unravel_index(np.flatnonzero(reached.reshape(-1)), best.shape)
-    )
+        best = run(any_last_step, regions, rows, there, form, forms=forms)
+        reached = survivors(best, needed, on_host)
+    labels_at, steps, numbers = reached.at
+    there, form = _filled_up(there, on_host), fill_up(labels.forms[:, 0], LABELS_AT_ONCE)
     found: list[Longer] = []
     for step in (UNION, INTERSECTION, DIFFERENCE):
         row, x = labels_at[steps == step], numbers[steps == step]
-        upper = best[row, step, x]
+        upper = reached.value[steps == step]
         for start in range(0, len(row), LABELS_AT_ONCE):
             chunk = slice(start, start + LABELS_AT_ONCE)
-            known = take((there, form), fill_up(row[chunk], LABELS_AT_ONCE))
+            these = (fill_up(part[chunk], LABELS_AT_ONCE) for part in (row, x))
             with jax.enable_x64(True):
-                after = last_steps_after(
-                    regions, *known, fill_up(x[chunk], LABELS_AT_ONCE), step=step, forms=forms
-                )
-            upper[chunk] = np.minimum(upper[chunk], np.asarray(after)[: len(upper[chunk])])
+                after = run(last_steps_after, regions, there, form, *these, step=step, forms=forms)
+            upper[chunk] = np.minimum(upper[chunk], fetch(after)[: len(upper[chunk])])
         kept = upper >= need[of_place[row]]
         row, x = row[kept], x[kept]
         concept = np.empty_like(x)
@@ -80,6 +77,27 @@ def longer_labels(
         Labels.concatenate([part.labels for part in found]),
         np.concatenate([part.upper for part in found]),
     )
+
+
+def _filled_up(labels: LabelsThere, on_host: bool) -> LabelsThere:
+    """The labels in the one size that `last_steps_after` is compiled for."""
+    if len(labels.inner) == LABELS_AT_ONCE:
+        return labels
+    if on_host:
+        return jax.tree.map(lambda part: fill_up(part, LABELS_AT_ONCE), labels)
+    with jax.enable_x64(True):
+        return _fill_up_there(labels)
+
+
+@jax.jit
+def _fill_up_there(labels: LabelsThere) -> LabelsThere:
+    note_trace("fill_up_there")
+    missing = LABELS_AT_ONCE - len(labels.inner)
+
+    def filled(part: Shaped[Array, "labels ..."]) -> Shaped[Array, "filled ..."]:
+        return jnp.pad(part, [(0, missing), *[(0, 0)] * (part.ndim - 1)])
+
+    return jax.tree.map(filled, labels)
 
 
 @pytree
@@ -189,13 +207,15 @@ def last_steps_after(
     regions: Regions,
     labels: LabelsThere,
     form: Int32[Array, " labels"],
-    x: Int32[Array, " labels"],
+    row: Int32[Array, " rows"],
+    x: Int32[Array, " rows"],
     *,
     step: int,
     forms: Forms,
-) -> Float64[Array, " labels"]:
-    """Upper bounds on W of `(P∘x)∘y`, x given for each P and its form for all, over each y."""
+) -> Float64[Array, " rows"]:
+    """Upper bounds on W of `(P∘x)∘y`, x given for some rows P and its form for all, over each y."""
     note_trace("last_steps_after")
+    labels, form = jax.tree.map(lambda part: jnp.asarray(part)[row], (labels, form))
     p = _Pairs.of(regions, labels, form)
     y = p.free & not_in(x[:, None], regions.n_concepts)
     block = regions.rows(jnp.asarray(labels.place), x)

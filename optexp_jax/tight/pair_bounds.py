@@ -32,6 +32,14 @@ def highest_pair_bounds(
 
 
 @partial(jax.jit, static_argnames=("forms",))
+def highest_bounds(
+    regions: Regions, rows: Rows, *, forms: Forms
+) -> Float64[Array, "places concepts"]:
+    """The same over all forms."""
+    return highest_pair_bounds(regions, rows, forms=forms).max(-1)
+
+
+@partial(jax.jit, static_argnames=("forms",))
 def pair_bounds(
     regions: Regions,
     rows: Rows,

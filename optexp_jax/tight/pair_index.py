@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 from jaxtyping import Array, Bool, Float64, Int32, Int64
@@ -15,6 +15,10 @@ from optexp_jax.table_cache import per_table
 
 MOST_CONCEPTS = 46_340
 """Pairs are numbered in 32 bits."""
+GROUP = 8
+"""Signatures to a group."""
+NOWHERE = np.iinfo(np.int32).max
+"""A signature that there is not."""
 BYTES_PER_PAIR = 64
 """Of a search at its highest, measured: the Gram matrices, and what they are made of."""
 
@@ -36,6 +40,35 @@ class RowLists:
         return RowLists(before[self.indptr], self.rows[kept])
 
 
+@dataclass(frozen=True, eq=False)
+class GroupedPairs:
+    """The signatures that hold each pair, cell by cell, in groups of one cell each.
+
+    A device adds up each group before it adds the sums up by cell, which is the slow part.
+    """
+
+    cell: Int32[np.ndarray, " groups"]
+    """Ascending."""
+    holder: Int32[np.ndarray, "groups members"]
+    """`NOWHERE` after the last signature of a cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairLists:
+    """For some pairs of concepts, a part each of `GroupedPairs.holder`, read row by row."""
+
+    start: Int64[np.ndarray, " pairs"]
+    count: Int64[np.ndarray, " pairs"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Pairs looked up: the number of their cell, and how many signatures hold them."""
+
+    cell: Int64[np.ndarray, " pairs"]
+    count: Int64[np.ndarray, " pairs"]
+
+
 class PairIndex:
     """All pairs a <= b of concepts that share a signature, signature by signature."""
 
@@ -43,6 +76,8 @@ class PairIndex:
         _check_size(signatures.n_concepts)
         self.n_concepts = signatures.n_concepts
         self.total: Int64[Array, "one concepts concepts"] | None = None
+        self.on_device: dict[Any, Any] = {}
+        """What was moved to the device (see `sparse_table`)."""
         lengths = signatures.lengths
         counts = lengths * (lengths + 1) // 2
         self.indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -62,18 +97,42 @@ class PairIndex:
         self, a: Int32[np.ndarray, " pairs"], b: Int32[np.ndarray, " pairs"]
     ) -> RowLists:
         """The signatures that hold both concepts of each pair."""
-        if not len(self._cells):
-            return RowLists(np.zeros(len(a) + 1, np.int64), np.empty(0, np.int32))
-        cell = np.minimum(a, b).astype(np.int64) * self.n_concepts + np.maximum(a, b)
-        at = np.minimum(np.searchsorted(self._cells, cell), len(self._cells) - 1)
-        starts = self._matrix.indptr[at].astype(np.int64)
-        counts = np.where(self._cells[at] == cell, self._matrix.indptr[at + 1] - starts, 0)
-        rows = self._matrix.indices[ranges(starts, counts)].astype(np.int32, copy=False)
-        return RowLists(np.concatenate([[0], np.cumsum(counts)]), rows)
+        found = self._find(a, b)
+        starts = self._matrix.indptr[found.cell].astype(np.int64)
+        rows = self._matrix.indices[ranges(starts, found.count)].astype(np.int32, copy=False)
+        return RowLists(np.concatenate([[0], np.cumsum(found.count)]), rows)
+
+    @property
+    def by_pair(self) -> GroupedPairs:
+        """The signatures that hold each pair."""
+        counts, edges = np.diff(self._matrix.indptr), self._group_edges
+        position = np.repeat(edges[:-1] * GROUP - self._matrix.indptr[:-1], counts)
+        holder = np.full(int(edges[-1]) * GROUP, NOWHERE, np.int32)
+        holder[position + np.arange(len(position))] = self._matrix.indices
+        return GroupedPairs(np.repeat(self._cells, np.diff(edges)), holder.reshape(-1, GROUP))
+
+    @property
+    def n_groups(self) -> int:
+        return int(self._group_edges[-1])
 
     @cached_property
-    def on_device(self) -> tuple[Int32[Array, " pairs"], Int32[Array, " pairs"]]:
-        return jnp.asarray(self.cell), jnp.asarray(self.owner)
+    def _group_edges(self) -> Int64[np.ndarray, " cells_plus_one"]:
+        """Which groups of `by_pair` each cell has."""
+        groups = -(-np.diff(self._matrix.indptr).astype(np.int64) // GROUP)
+        return np.concatenate([[0], np.cumsum(groups)])
+
+    def lists_of(self, a: Int32[np.ndarray, " pairs"], b: Int32[np.ndarray, " pairs"]) -> PairLists:
+        """Where the signatures that hold both concepts of each pair stand in `by_pair`."""
+        found = self._find(a, b)
+        return PairLists(self._group_edges[found.cell] * GROUP, found.count)
+
+    def _find(self, a: Int32[np.ndarray, " pairs"], b: Int32[np.ndarray, " pairs"]) -> _Found:
+        if not len(self._cells):
+            return _Found(np.zeros(len(a), np.int64), np.zeros(len(a), np.int64))
+        cell = np.minimum(a, b).astype(np.int64) * self.n_concepts + np.maximum(a, b)
+        at = np.minimum(np.searchsorted(self._cells, cell), len(self._cells) - 1)
+        counts = (self._matrix.indptr[at + 1] - self._matrix.indptr[at]).astype(np.int64)
+        return _Found(at, np.where(self._cells[at] == cell, counts, 0))
 
     @cached_property
     def _cells(self) -> Int32[np.ndarray, " cells"]:

@@ -78,6 +78,15 @@ def scores_of_rows(
     return _scores(regions.rows(place, a), neuron_sizes, forms)
 
 
+@jax.jit
+def highest_of_rows(
+    scores: Float64[Array, "rows forms concepts"],
+) -> Float64[Array, "rows forms"]:
+    """The highest of each row, by form."""
+    note_trace("highest_of_rows")
+    return scores.max(-1)
+
+
 def _scores(
     block: Block, neuron_sizes: Int64[Array, " places"], forms: Forms
 ) -> Float64[Array, "*rows forms concepts"]:

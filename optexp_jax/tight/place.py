@@ -5,19 +5,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import jax
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Int32, Int64
 
 from optexp_jax.formula import Formula
 from optexp_jax.problem import Problem
 from optexp_jax.scores import Score
 from optexp_jax.search.incumbent import Candidate
+from optexp_jax.shapes import fill_up
 from optexp_jax.tight.forms import INTERSECTION, OPERATORS, UNION, Forms
-from optexp_jax.tight.grams import Gram, HostGram, Overlaps, Within
+from optexp_jax.tight.grams import Gram, HostGram, Overlaps, Own, Within, cells_of
+from optexp_jax.tight.labels_on_device import PlaceOnDevice
 from optexp_jax.tight.local_concepts import LocalConcepts
 from optexp_jax.tight.relevance import OverlapSums, gains, present
 from optexp_jax.tight.rounding import DOWN, UP, weight
+from optexp_jax.tight.sparse_table import Sizes, pack_region
+from optexp_jax.transfers import fetch, put, run
 
+PAIRS_AT_ONCE = 128
+"""Pairs whose counts are fetched in one call."""
 REMEMBERED = 32
 """Places whose counts are kept for the labels that are expanded next."""
 
@@ -90,8 +97,22 @@ class Place:
 
     @cached_property
     def counts(self) -> HostGram:
-        """The Gram matrices on the host."""
+        """The Gram matrices on the host. From a device that is much to fetch: no search does."""
         return HostGram.of(self.gram)
+
+    @cached_property
+    def own(self) -> Own:
+        """Counts of each concept."""
+        own = self.within.own
+        return Own(self.concepts.pick(own.inside), self.concepts.pick(own.outside))
+
+    @cached_property
+    def on_device(self) -> PlaceOnDevice:
+        """What programs that count have to know of it."""
+        overlaps = self.overlaps
+        with jax.enable_x64(True):
+            region, number = put(pack_region(self.undecided, overlaps.sizes), self.concepts.number)
+            return PlaceOnDevice(overlaps.counted, region, number, self.gram)
 
     @property
     def decided_union(self) -> int:
@@ -126,16 +147,48 @@ class Place:
 
     def concept_score(self, concept: int) -> Score:
         """The exact score of one concept."""
-        inside, outside = self.counts.inside, self.counts.outside
-        return self.score(int(inside[concept, concept]), int(outside[concept, concept]))
+        return self.score(int(self.own.inside[concept]), int(self.own.outside[concept]))
+
+    def pair_scores(
+        self,
+        form: Int32[np.ndarray, " pairs"],
+        a: Int32[np.ndarray, " pairs"],
+        b: Int32[np.ndarray, " pairs"],
+    ) -> list[Score]:
+        """The exact scores of pairs, from the Gram matrices."""
+        held_inside, held_outside = self._held(a, b)
+        parts = (
+            (own[a].tolist(), own[b].tolist(), held.tolist())
+            for own, held in ((self.own.inside, held_inside), (self.own.outside, held_outside))
+        )
+        (first_i, second_i, both_i), (first_e, second_e, both_e) = parts
+        return [
+            self.score(
+                joined(code, first_i[k], second_i[k], both_i[k]),
+                joined(code, first_e[k], second_e[k], both_e[k]),
+            )
+            for k, code in enumerate(form.tolist())
+        ]
 
     def pair_score(self, form: int, a: int, b: int) -> Score:
-        """The exact score of a pair, from the Gram matrices."""
+        """The exact score of a pair."""
+        return self.pair_scores(*(np.array([part], np.int32) for part in (form, a, b)))[0]
 
-        def count(pairs: Int64[np.ndarray, "n n"]) -> int:
-            return joined(form, int(pairs[a, a]), int(pairs[b, b]), int(pairs[a, b]))
-
-        return self.score(count(self.counts.inside), count(self.counts.outside))
+    def _held(
+        self, a: Int32[np.ndarray, " pairs"], b: Int32[np.ndarray, " pairs"]
+    ) -> tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]:
+        """What both concepts of pairs hold."""
+        if self.overlaps.on_host:
+            return self.counts.inside[a, b], self.counts.outside[a, b]
+        found = [np.empty((2, 0), np.int64)]
+        with jax.enable_x64(True):
+            for start in range(0, len(a), PAIRS_AT_ONCE):
+                some = (
+                    fill_up(part[start : start + PAIRS_AT_ONCE], PAIRS_AT_ONCE) for part in (a, b)
+                )
+                found.append(fetch(run(cells_of, self.gram, *some)))
+        inside, outside = np.concatenate(found, axis=1)[:, : len(a)]
+        return inside, outside
 
 
 def joined(form: int, first: int, second: int, common: int) -> int:
@@ -148,8 +201,8 @@ def joined(form: int, first: int, second: int, common: int) -> int:
 class Places:
     """Makes places, and remembers the last few."""
 
-    def __init__(self, problem: Problem, renumber: bool = True):
-        self.overlaps = Overlaps(problem.table, problem.neuron)
+    def __init__(self, problem: Problem, renumber: bool = True, sizes: Sizes | None = None):
+        self.overlaps = Overlaps(problem.table, problem.neuron, sizes=sizes)
         self._problem = problem
         self._renumber = renumber
         self._recent: OrderedDict[Spot, Place] = OrderedDict()

@@ -9,17 +9,22 @@ import numpy as np
 from jaxtyping import Float64
 
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.device_table import move
 from optexp_jax.problem import Problem
 from optexp_jax.search.clock import Clock
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.first_look import FirstLook, look_at, prepare_looks
 from optexp_jax.tight.forms import Forms
 from optexp_jax.tight.grams import prepare_grams
-from optexp_jax.tight.pair_scores import score_pairs, scores_of_rows, single_scores
+from optexp_jax.tight.pair_scores import (
+    highest_of_rows,
+    score_pairs,
+    scores_of_rows,
+    single_scores,
+)
 from optexp_jax.tight.place import Place
 from optexp_jax.tight.region import Regions
 from optexp_jax.tight.some_pairs import CELLS, OfRows, SomePairs
+from optexp_jax.transfers import fetch, fetch_all, put, run
 
 ROWS_AT_ONCE = 2048
 """Concepts up to which all pairs are scored in one program, which no clock can stop."""
@@ -34,6 +39,7 @@ class PlaceScores:
     highest: Float64[np.ndarray, "concepts forms"]
     """Of all proper pairs with the same first concept."""
     _of_rows: OfRows
+    _on_host: bool
     look: FirstLook | None = None
     """What was computed with them, where concepts are few."""
 
@@ -42,7 +48,7 @@ class PlaceScores:
         """The scores at the place without outer steps; None if the time is over before."""
         if _at_once(place.table):
             return cls._at_first_look(place, forms)
-        large = place.table.n_concepts > ROWS_AT_ONCE
+        large, on_host = place.table.n_concepts > ROWS_AT_ONCE, place.overlaps.on_host
         if large:  # What takes long is done a part at a time, with a look at the clock between.
             jax.block_until_ready(place.overlaps.total)
             if clock.expired:
@@ -50,25 +56,25 @@ class PlaceScores:
             jax.block_until_ready(place.gram)
         with jax.enable_x64(True):
             # Scores do not depend on v, nor on what is light.
-            moved = move(place.allowed[None], np.zeros(1), np.array([place.neuron.size]))
+            moved = put(place.allowed[None], np.zeros(1), np.array([place.neuron.size]))
             known = Regions(place.gram, moved[0], moved[0], moved[1]), moved[2]
             of_rows = partial(scores_of_rows, *known, forms=forms)
             if large:
                 highest = _highest_in_turn(of_rows, place.table.n_concepts, clock)
                 if highest is None:
                     return None
-                return cls(np.asarray(single_scores(*known))[0], highest, of_rows)
+                return cls(fetch(single_scores(*known))[0], highest, of_rows, on_host)
             found = score_pairs(*known, forms=forms)
-            return cls(np.asarray(found.single)[0], np.asarray(found.highest)[0], of_rows)
+            single, highest = fetch_all(found.single, found.highest)
+            return cls(single[0], highest[0], of_rows, on_host)
 
     @classmethod
     def _at_first_look(cls, place: Place, forms: Forms) -> "PlaceScores":
         look = look_at(place.overlaps, forms)
         place.overlaps.everywhere = look.regions.gram
-        pairs = np.asarray(look.scores.pairs)[0]
-        highest = pairs.max(2)
-        single = np.asarray(look.scores.single)[0]
-        return cls(single, highest, lambda _, rows: pairs[rows], look)
+        singles, all_pairs = fetch_all(look.scores.single, look.scores.pairs)
+        pairs = all_pairs[0]
+        return cls(singles[0], pairs.max(2), lambda _, rows: pairs[rows], True, look)
 
     @property
     def best(self) -> float:
@@ -78,7 +84,7 @@ class PlaceScores:
         """The proper pairs whose IoU is not below `reached`."""
         kept = self.highest.max(1)[None] >= reached
         with jax.enable_x64(True):
-            return SomePairs.at_least(kept, self._of_rows, np.array([reached]))
+            return SomePairs.at_least(kept, self._of_rows, np.array([reached]), self._on_host)
 
     def highest_pairs(self, k: int) -> SomePairs:
         """The k pairs of the highest IoU, as far as it is positive; of equals any."""
@@ -100,7 +106,8 @@ def _highest_in_turn(
             return None
         rows = every[start : start + ROWS_IN_TURN]
         padded = fill_up(rows, ROWS_IN_TURN)
-        parts.append(np.asarray(of_rows(np.zeros_like(padded), padded)).max(2)[: len(rows)])
+        found = fetch(highest_of_rows(run(of_rows, np.zeros_like(padded), padded)))
+        parts.append(found[: len(rows)])
     return np.concatenate(parts)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.neuron import NeuronCounts
 from optexp_jax.operators import Operator
 from optexp_jax.problem import Problem
@@ -21,6 +22,7 @@ from optexp_jax.search.frontier import Queued, take
 from optexp_jax.search.incumbent import Incumbent, Keep
 from optexp_jax.tight.nodes import TightNodes
 from optexp_jax.tight.ranking import MOST_HEAVY
+from optexp_jax.tight.sparse_table import Sizes
 
 N_FILLED, N_SIGNATURES = MOST_HEAVY + 4, 60
 FEW, MANY = 4, 20
@@ -40,11 +42,14 @@ class Kind:
     operators: tuple[Operator, ...]
     disjoint: bool
     """Whether no two concepts meet, so that there is nothing but ORs to be searched."""
+    sizes: Sizes | None
+    """How long lists on the device are; None where the host counts, in arrays of any size."""
 
     @classmethod
     def of(cls, problem: Problem) -> "Kind":
         disjoint = bool(problem.table.signatures.lengths.max() <= 1)
-        return cls(problem.table.n_concepts, problem.depth, problem.operators, disjoint)
+        sizes = None if prefers_host_kernels() else Sizes.of(problem.table)
+        return cls(problem.table.n_concepts, problem.depth, problem.operators, disjoint, sizes)
 
 
 _rehearsed: set[Kind] = set()
@@ -53,7 +58,7 @@ _rehearsed: set[Kind] = set()
 def rehearse(
     problem: Problem,
     clock: Clock,
-    open_spaces: Callable[[Problem], Sequence[AbstractSpace[TightNodes]]],
+    open_spaces: Callable[[Problem, Sizes | None], Sequence[AbstractSpace[TightNodes]]],
 ) -> None:
     """Search a made-up unit a little, in all ways there are, unless that was done before."""
     kind = Kind.of(problem)
@@ -61,7 +66,7 @@ def rehearse(
         return
     made_up = _made_up(kind)
     for n_labels in (MANY, FEW):
-        for space in open_spaces(made_up):
+        for space in open_spaces(made_up, kind.sizes):
             if clock.expired:
                 return
             _walk(space, n_labels, clock)

@@ -30,6 +30,7 @@ from optexp_jax.tight.grams import Gram, Own
 from optexp_jax.tight.largest import largest
 from optexp_jax.tight.rounding import UP, weight
 from optexp_jax.tracing import note_trace
+from optexp_jax.transfers import fetch_all
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,7 @@ class OverlapSums:
     def of(cls, gram: Gram, longest: int) -> "OverlapSums":
         """Over the whole table; over a region they are no larger."""
         with jax.enable_x64(True):
-            inside, outside = _overlap_sums(gram, longest=longest)
-        return cls(np.asarray(inside), np.asarray(outside))
+            return cls(*fetch_all(*_overlap_sums(gram, longest=longest)))
 
 
 @partial(jax.jit, static_argnames="longest")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int32, Int64
+from jaxtyping import Bool, Int64
 
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.problem import Problem
@@ -23,6 +23,7 @@ from optexp_jax.tight.place_scores import ROWS_AT_ONCE, PlaceScores
 from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.rehearsal import rehearse
 from optexp_jax.tight.searched import searched_there
+from optexp_jax.tight.sparse_table import Sizes
 from optexp_jax.tight.views import MOST_PLACES, together
 
 FIRST_BATCH, MOST_AT_ONCE = 16, 256
@@ -47,7 +48,9 @@ class TightSpace(AbstractSpace[TightNodes]):
         *,
         renumber: bool = True,
         rehearses: bool = True,
+        sizes: Sizes | None = None,
     ):
+        """`sizes` fills up lists on the device to those of another table."""
         small = problem.table.n_concepts <= SMALL_TABLE
         first_batch = SMALL_BATCH if small else FIRST_BATCH
         super().__init__(first_batch if batch_size is None else batch_size)
@@ -58,7 +61,8 @@ class TightSpace(AbstractSpace[TightNodes]):
             beam = 0 if small and problem.depth <= 3 else BEAM
         self._beam = beam
         self._renumber = renumber
-        self._places = Places(problem, renumber)
+        self._sizes = sizes
+        self._places = Places(problem, renumber, sizes)
         self._rehearses = rehearses and not small
         self._forms = Forms.of_problem(problem)
         self._ranking: Ranking | None = None
@@ -66,7 +70,7 @@ class TightSpace(AbstractSpace[TightNodes]):
     def recover(self) -> bool:
         # All that is remembered are places and their bounds, which are made again as needed. The
         # ranking stays: it settles which of equal chains are searched.
-        self._places = Places(self._problem, self._renumber)
+        self._places = Places(self._problem, self._renumber, self._sizes)
         vars(self).pop("_children", None)
         return True
 
@@ -94,8 +98,7 @@ class TightSpace(AbstractSpace[TightNodes]):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
         found += self._exact_beam(place, scores, incumbent)
-        inside, outside = place.counts.inside.diagonal(), place.counts.outside.diagonal()
-        self._ranking = Ranking.by_worth(inside - incumbent.iou * outside)
+        self._ranking = Ranking.by_worth(place.own.inside - incumbent.iou * place.own.outside)
         if scores.look is not None:
             self._children.start_from(place, scores.look, incumbent)
         elif self._length >= 3 and self.clock.expired and place.table.n_concepts > ROWS_AT_ONCE:
@@ -103,11 +106,11 @@ class TightSpace(AbstractSpace[TightNodes]):
             return Turn(Queued(everything, np.ones(1), np.zeros(1, np.int64)), found)
         return Turn(self._children.inside([place], np.ones(1), incumbent), found)
 
-    def _rehearsals(self, problem: Problem) -> list[AbstractSpace[TightNodes]]:
+    def _rehearsals(self, problem: Problem, sizes: Sizes | None) -> list[AbstractSpace[TightNodes]]:
         """Searches in which places have all concepts, and those of use."""
         return [
-            TightSpace(problem, None, self._beam, renumber=renumber, rehearses=False)
-            for renumber in (False, True)
+            TightSpace(problem, None, self._beam, renumber=r, rehearses=False, sizes=sizes)
+            for r in (False, True)
         ]
 
     @cached_property
@@ -192,7 +195,7 @@ class TightSpace(AbstractSpace[TightNodes]):
                 expanded = next(chunks, None)
             if expanded is None:
                 return
-            self.counters.visited += expanded.iou.size
+            self.counters.visited += expanded.n_children
             yield expanded
 
     def _best_concept(self, place: Place) -> list[Candidate]:
@@ -249,19 +252,16 @@ class TightSpace(AbstractSpace[TightNodes]):
             for k in np.flatnonzero(scores.single >= reached).tolist()
         ]
         pairs = scores.pairs_from(reached)
-        columns = (part.tolist() for part in (pairs.form, pairs.a, pairs.b))
-        for form, a, b in zip(*columns, strict=True):
-            found.append(place.candidate([a, b], [form], place.pair_score(form, a, b)))
+        at = pairs.form, pairs.a, pairs.b
+        columns = (part.tolist() for part in at)
+        for form, a, b, score in zip(*columns, place.pair_scores(*at), strict=True):
+            found.append(place.candidate([a, b], [form], score))
         return found
 
     def _best_children(self, expanded: Expanded, incumbent: Incumbent) -> list[Candidate]:
         """Candidates among the children of labels, ties included."""
-        highest = float(expanded.iou.max())
-        reached = self._reached(highest, incumbent)
-        if highest < reached:
-            return []
-        at = np.argwhere(expanded.iou >= reached)
-        return [expanded.candidate(row, form, x) for row, form, x in at.tolist()]
+        reached = self._reached(expanded.best, incumbent)
+        return [] if expanded.best < reached else expanded.candidates(reached)
 
     def _exact_beam(
         self, place: Place, scores: PlaceScores, incumbent: Incumbent
@@ -278,9 +278,10 @@ class TightSpace(AbstractSpace[TightNodes]):
                 best = self._best_children(expanded, incumbent)
                 self._offer(best, incumbent)
                 found += best
-                row, form, x = _highest(expanded.iou, self._beam)
+                highest = expanded.highest(self._beam)
+                row, form, x = highest.at
                 grown.append(expanded.labels.take(row).joined(form, x))
-                iou.append(expanded.iou[row, form, x])
+                iou.append(highest.value)
             if not grown:
                 break
             order = np.argsort(-np.concatenate(iou), kind="stable")[: self._beam]
@@ -290,11 +291,3 @@ class TightSpace(AbstractSpace[TightNodes]):
     def _offer(self, candidates: list[Candidate], incumbent: Incumbent) -> None:
         for candidate in candidates:
             incumbent.offer(candidate)
-
-
-def _highest(iou: Float64[np.ndarray, "..."], k: int) -> tuple[Int32[np.ndarray, " k"], ...]:
-    """Where the k highest IoUs stand, as far as they are positive."""
-    flat = iou.reshape(-1)
-    best = np.argpartition(-flat, min(k, len(flat)) - 1)[:k]
-    best = best[flat[best] > 0]
-    return tuple(part.astype(np.int32) for part in np.unravel_index(best, iou.shape))

@@ -6,9 +6,8 @@ from functools import partial
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float64, Int32
+from jaxtyping import Array, Bool, Float64, Int32
 
-from optexp_jax.device_table import move
 from optexp_jax.shapes import fill_up
 from optexp_jax.tight.first_look import FirstLook
 from optexp_jax.tight.forms import Forms
@@ -19,6 +18,7 @@ from optexp_jax.tight.ranking import Ranking
 from optexp_jax.tight.region import Regions
 from optexp_jax.tight.rows import Rows, rows_of
 from optexp_jax.tight.some_pairs import OfRows
+from optexp_jax.transfers import fetch, put
 
 MOST_PLACES, MOST_CELLS = 16, 2**20
 """Places that are looked at together: at most so many, and cells of a Gram matrix of theirs."""
@@ -32,7 +32,9 @@ class Views:
     v: float
     need: Float64[np.ndarray, " filled"]
     """The W that an inner part needs at each place; infinite for those that fill up."""
-    rank: Int32[np.ndarray, "filled concepts"]
+    light: Bool[np.ndarray, "filled concepts"]
+    """Concepts that are not heavy, as `regions` has them."""
+    rank: Int32[Array | np.ndarray, "filled concepts"]
     regions: Regions
     rows: Rows
     pair_bounds: Float64[np.ndarray, "concepts forms concepts"] | None = None
@@ -50,24 +52,19 @@ class Views:
         with jax.enable_x64(True):
             grams = [place.gram for place in filled]
             gram = grams[0] if n_places == 1 else stack_grams(grams)
-            moved = move(allowed, light, np.full(n_places, v))
-            regions = Regions(gram, moved[0], moved[1], moved[2])
-            return cls(
-                places,
-                v,
-                np.concatenate([need, missing]),
-                np.stack([place.concepts.pick(order.rank) for place in filled]),
-                regions,
-                rows_of(regions),
-            )
+            rank = np.stack([place.concepts.pick(order.rank) for place in filled])
+            *moved, ranks = put(allowed, light, np.full(n_places, v), rank)
+            regions, needed = Regions(gram, *moved), np.concatenate([need, missing])
+            return cls(places, v, needed, light, ranks, regions, rows_of(regions))
 
     @classmethod
     def at_first_look(
         cls, place: Place, look: FirstLook, need: Float64[np.ndarray, " one"], order: Ranking
     ) -> "Views":
         """The place without outer steps, where what is light does not matter."""
-        bounds = np.asarray(look.bounds)[0]
-        return cls([place], look.v, need, order.rank[None], look.regions, look.rows, bounds)
+        bounds, light = fetch(look.bounds)[0], np.ones((1, len(order.rank)), bool)
+        known = look.regions, look.rows, bounds
+        return cls([place], look.v, need, light, order.rank[None], *known)
 
     def bounds_of_rows(self, forms: Forms) -> OfRows:
         """Bounds on what one further concept makes of pairs."""
@@ -87,6 +84,11 @@ class Views:
     def allowed(self) -> Bool[np.ndarray, "filled concepts"]:
         """Concepts of the places; none of those that fill up."""
         return fill_up(np.stack([place.allowed for place in self.places]), len(self.need))
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the host counts."""
+        return self.places[0].overlaps.on_host
 
     def fill(self, values: Float64[np.ndarray, " places"]) -> Float64[np.ndarray, " filled"]:
         """A value for each place, and 0 for those that fill up."""
