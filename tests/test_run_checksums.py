@@ -129,7 +129,7 @@ def test_runs_of_the_former_format_are_refused(tmp_path: Path):
         connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
         connection.execute("INSERT INTO meta VALUES ('format', '1')")
     connection.close()
-    with pytest.raises(RunStoreError, match=r"format 1; this release reads 2\. Do the run again"):
+    with pytest.raises(RunStoreError, match=r"format 1; this release reads 3\. Do the run again"):
         Run(folder)
     with pytest.raises(RunStoreError, match="format 1"):
         explain_layer(folder, memory_layer(1), METHOD)

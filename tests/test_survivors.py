@@ -138,7 +138,7 @@ BUDGET = 64_000
 
 
 @pytest.mark.parametrize("n_concepts", [300, pytest.param(1156, marks=pytest.mark.slow)])
-def test_little_is_moved_in_a_turn(n_concepts: int):
+def test_little_is_moved_in_a_turn(n_concepts: int, monkeypatch: pytest.MonkeyPatch):
     table, unit = many_concepts(n_concepts)
     survived: list[int] = []
     find = survivors.survivors_of
@@ -148,11 +148,10 @@ def test_little_is_moved_in_a_turn(n_concepts: int):
         survived.append(len(found.position))
         return found
 
+    monkeypatch.setattr("optexp_jax.bounds.estimator.survivors_of", note)
     with as_users_run_it(), on_the_device(), count_moved() as moved:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("optexp_jax.bounds.estimator.survivors_of", note)
-            method = ox.Optimal(3, bounds=ox.PaperBounds(), callback=moved.end_turn)
-            found = ox.explain(table, unit, method)
+        method = ox.Optimal(3, bounds=ox.PaperBounds(), callback=moved.end_turn)
+        found = ox.explain(table, unit, method)
     moved.end_turn(None)
     turns = moved.turns[1:]  # after the root
     # The bounds of all children of one full batch would take more than the whole search.

@@ -1,8 +1,8 @@
 """How many nodes, and how many of their children, are estimated at once.
 
-Estimates of a node take some twenty arrays as wide as the node, which XLA may or may not keep
-apart: per sample, or for each child of an expansion. What they take is held below a number of
-bytes, on every device. On a CPU it also has to fit into the cache.
+Estimates take some dozens of arrays of a value per node and sample, or in an expansion per node,
+child and sample. What they take is held below a number of bytes, on every device. On a CPU it also
+has to fit into the cache.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ CHUNK_BYTES = 2**28
 CHUNK_VALUES, CHUNK_ROWS = 2**14, 64
 """On a CPU, rows are estimated a few at a time: what is computed from them stays in its cache."""
 
-LIVE = 24
-"""Arrays of integers that are there at the same time."""
+LIVE = 64
+"""At most so many arrays are there at the same time; 25 to 57 were counted in compiled programs."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Speculative, Status
+from optexp_jax.float64 import place_of_bounds
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
@@ -177,8 +178,10 @@ class Search(Generic[Nodes]):
         incumbent: Incumbent | None = None,
     ):
         """`open_space` opens a space anew, to begin with and if one has to be given up."""
+        self._place = place_of_bounds()
         self._open_space = open_space
-        self._space = open_space()
+        with self._place.scope():
+            self._space = open_space()
         self._neuron_size = neuron_size
         self._limits = Limits()
         self._clock = self._space.clock
@@ -196,6 +199,10 @@ class Search(Generic[Nodes]):
 
     def run(self, limits: Limits) -> Explanation:
         """Begin, or go on, until the proof is complete or one of these limits is reached."""
+        with self._place.scope():
+            return self._run(limits)
+
+    def _run(self, limits: Limits) -> Explanation:
         self._limits = limits
         self._stopped_by = None
         if self._within_turn:
@@ -321,6 +328,8 @@ class Search(Generic[Nodes]):
                 speculative=self._speculative(),
                 compilations=self._compilations,
                 bounds=self._space.family,
+                bounds_on=self._place.platform,
+                float64_fault=self._place.fault,
                 stopped_by=None if proved else self._stopped_by,
                 seconds=self._clock.seconds(),
             ),
