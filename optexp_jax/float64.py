@@ -36,7 +36,7 @@ ROOM = 2.0**-50
 N_VALUES, N_TERMS = 64, 12
 """Random values of each kind; terms of the longest sum with rounded terms."""
 
-Rounding = Callable[[Array], Array]
+Rounding = Callable[[Any], Array]
 """What a device does to every result: nothing, or in tests what a poor one does."""
 
 
@@ -204,14 +204,17 @@ def _wrong_ratios(asked: _Questions, answers: _Answers) -> list[str]:
     quotients = [Fraction(a, b) for a, b in zip(halves, counts, strict=True)]
     n = len(products)
     rolled = [[products[(k + step) % n] for step in range(N_TERMS)] for k in range(n)]
-    mixed = [sum(-t if k % 2 else t for k, t in enumerate(terms)) for terms in rolled]
-    scales = [N_TERMS * sum(terms) for terms in rolled]
+    mixed = [Fraction(sum(terms[::2]) - sum(terms[1::2])) for terms in rolled]
+    scales = [Fraction(N_TERMS * sum(terms)) for terms in rolled]
     checks = {
         "products": (answers.products, products, products),
         "quotients": (answers.quotients, quotients, quotients),
         "sums": (answers.mixed, mixed, scales),
     }
-    worst = {what: max(map(_error, *parts)) for what, parts in checks.items()}
+    worst = {
+        what: max(map(_error, np.asarray(found).tolist(), true, scale))
+        for what, (found, true, scale) in checks.items()
+    }
     return [
         f"{what} are off by 2**{np.log2(error):.1f}, and 2**{np.log2(ROOM):.0f} is allowed"
         for what, error in worst.items()
@@ -221,7 +224,7 @@ def _wrong_ratios(asked: _Questions, answers: _Answers) -> list[str]:
 
 def _error(found: float, true: Fraction, scale: Fraction) -> float:
     """The error as a share of a scale."""
-    return float(abs(Fraction(float(found)) - true) / scale) if np.isfinite(found) else np.inf
+    return float(abs(Fraction(found) - true) / scale) if np.isfinite(found) else np.inf
 
 
 def _wrong_neighbours(asked: _Questions, answers: _Answers) -> list[str]:

@@ -117,8 +117,8 @@ def test_results_do_not_depend_on_it(aggregated_first: bool, chunk_bytes: int, s
     bucket = Bucket(USUAL.n_concepts, 3, 3, aggregated_first=aggregated_first)
     case = bucket.case(seed)
     usual, small = (
-        ox.explain(case.table, case.neuron, bucket.method(**setting))
-        for setting in ({}, {"chunk_bytes": chunk_bytes})
+        ox.explain(case.table, case.neuron, method)
+        for method in (bucket.method(), bucket.method(chunk_bytes=chunk_bytes))
     )
     assert (small.formula, small.score) == (usual.formula, usual.score)
     for counter in ("visited", "expanded", "estimated", "updated", "speculative"):
