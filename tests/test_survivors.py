@@ -107,16 +107,27 @@ class Moved:
 
 @contextmanager
 def count_moved() -> Generator[Moved]:
-    """Counts what every array brings when it is read."""
-    moved, kind = Moved(), type(jnp.zeros(1))
-    read = kind.__array__
+    """Counts what arrays bring when they are read, in each of the ways in which they are."""
+    moved, reading = Moved(), False
 
-    def note(array: Any, *args: Any, **more: Any) -> np.ndarray:
-        moved.now += array.nbytes
-        return read(array, *args, **more)
+    def counted(read: Any) -> Any:
+        def note(what: Any, *args: Any, **more: Any) -> Any:
+            nonlocal reading
+            if reading:  # one way leads through another
+                return read(what, *args, **more)
+            reading = True
+            try:
+                arrays = [part for part in jax.tree.leaves(what) if isinstance(part, jax.Array)]
+                moved.now += sum(part.nbytes for part in arrays)
+                return read(what, *args, **more)
+            finally:
+                reading = False
+
+        return note
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kind, "__array__", note)
+        for module, name in ((np, "asarray"), (np, "array"), (jax, "device_get")):
+            patch.setattr(module, name, counted(getattr(module, name)))
         yield moved
 
 
