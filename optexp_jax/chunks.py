@@ -6,7 +6,7 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, Int32
 
 Rows = TypeVar("Rows")
 Results = TypeVar("Results", bound=eqx.Module)
@@ -40,3 +40,18 @@ def map_chunks(
         jax.eval_shape(results_of, 0),
     )
     return jax.lax.fori_loop(0, n_chunks, add_chunk, empty)
+
+
+def map_blocks(
+    function: Callable[[Int32[Array, " block"]], Results], n_rows: int, size: int
+) -> Results:
+    """Apply a function to the numbers of `size` rows at a time, of `n_rows` in all.
+
+    The last block is filled up with the last row; what comes of that is left out.
+    """
+    if size >= n_rows:
+        return function(jnp.arange(n_rows, dtype=jnp.int32))
+    n_blocks = -(-n_rows // size)
+    rows = jnp.minimum(jnp.arange(n_blocks * size, dtype=jnp.int32), n_rows - 1)
+    blocks = jax.lax.map(function, rows.reshape(n_blocks, size))
+    return jax.tree.map(lambda part: part.reshape(-1, *part.shape[2:])[:n_rows], blocks)

@@ -103,6 +103,10 @@ class SearchStats:
     """Programs that JAX had to compile on the way."""
     bounds: str | None = None
     """The family of bounds that a best-first search used."""
+    bounds_on: str | None = None
+    """The kind of device that a search computed bounds on: "cpu", "gpu" or "tpu"."""
+    float64_fault: str | None = None
+    """Why that was the host, where the device in use was not good enough at float64."""
     kernels: str | None = None
     """Whose kernels counted: the "host"'s or the "device"'s."""
     stopped_by: StoppedBy | None = None

@@ -10,6 +10,7 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import jax
 
@@ -59,8 +60,16 @@ def used_kernels() -> Kernels:
     """
     choice = chosen_kernels()
     if choice is Kernels.AUTO:
-        return Kernels.HOST if jax.default_backend() == "cpu" else Kernels.DEVICE
+        return Kernels.HOST if device_in_use().platform == "cpu" else Kernels.DEVICE
     return choice
+
+
+def device_in_use() -> Any:
+    """The device that JAX computes on here: the default one of this thread or scope."""
+    chosen: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    if chosen is None:
+        return jax.local_devices()[0]
+    return jax.local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen
 
 
 def prefers_host_kernels() -> bool:

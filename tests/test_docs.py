@@ -19,6 +19,7 @@ PAGES = [
     "docs/building.md",
     "docs/concepts.md",
     "docs/datasets.md",
+    "docs/float64.md",
     "docs/formulas.md",
     "docs/own_bounds.md",
     "docs/paper_bounds.md",

@@ -362,7 +362,7 @@ def test_few_rows_at_a_time_make_no_difference(values: int, seed: int, devices: 
     # As on tables of so many samples that only a few rows fit into the cache.
     bucket = Bucket(6, 3, 3, batch_size=12)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("optexp_jax.bounds.estimator.CHUNK_VALUES", values)
+        patch.setattr("optexp_jax.bounds.chunk_sizes.CHUNK_VALUES", values)
         case = bucket.case(seed)
         found = ox.explain(case.table, case.neuron, bucket.method(**devices))
     assert_optimal(found, case, bucket)

@@ -16,12 +16,13 @@ from optexp_jax.bounds.chains import (
     row_bits,
     without_useless_paths,
 )
+from optexp_jax.bounds.chunk_sizes import ChunkSize
 from optexp_jax.bounds.discards import useless_steps
 from optexp_jax.bounds.label import LabelBounds, OperatorBits, join
 from optexp_jax.bounds.path import IMPOSSIBLE, Estimates, estimate_final, estimate_paths
 from optexp_jax.bounds.problem_view import LabelBatch
 from optexp_jax.bounds.requests import Requests
-from optexp_jax.chunks import map_chunks
+from optexp_jax.chunks import map_blocks, map_chunks
 from optexp_jax.operators import Operator, operator_bits
 from optexp_jax.tracing import note_trace
 
@@ -55,7 +56,7 @@ def expand_nodes(
     packed: Int32[Array, "nodes columns"],
     n_chunks: Int[Array, ""],
     *,
-    chunk: int,
+    chunk: ChunkSize,
     index_order: bool,
     final: bool,
     published_counters: bool,
@@ -68,23 +69,6 @@ def expand_nodes(
     """
     note_trace("expand_nodes")
     requests = Requests.unpack(packed)
-    longest = requests.chains.concepts.shape[1]
-
-    def estimate(parent: _Parent) -> Estimates:
-        grown = _append_each(parent, view)
-        if final:
-            estimates = estimate_final(grown, view.neuron)
-            return jax.tree.map(lambda part: part[:, None], estimates)
-        labels = _label_batch(parent, view, grown)
-        estimates = estimate_paths(
-            grown,
-            view.vectors.of_labels(view.prepared, labels),
-            labels.further,
-            view.neuron,
-            view.operators,
-            longest - 2,
-        )
-        return without_useless_paths(view, grown, estimates)
 
     def expand(rows: Requests) -> Children:
         apart = disjoint_from(view, rows.chains)
@@ -99,9 +83,9 @@ def expand_nodes(
         )
         written = _written(view, rows, index_order)
         made = written & ~_degenerate(view, rows, apart)
-        if view.discards:
-            made &= ~jax.vmap(lambda parent: _useless(parent, view))(parents)
-        estimates = jax.vmap(estimate)(parents)
+        grown = jax.vmap(lambda parent: _grow(parent, view, chunk.concepts, final))(parents)
+        made &= ~grown.useless
+        estimates = grown.estimates
         possible = made[:, :, None] & (estimates.upper != IMPOSSIBLE)
         return Children(
             (written if published_counters else made).sum(1, dtype=jnp.int64),
@@ -109,7 +93,7 @@ def expand_nodes(
             jnp.where(possible, estimates.lower, 0.0).max((1, 2)),
         )
 
-    return map_chunks(expand, requests, n_chunks, chunk)
+    return map_chunks(expand, requests, n_chunks, chunk.nodes)
 
 
 class _Parent(eqx.Module):
@@ -127,41 +111,74 @@ class _Parent(eqx.Module):
     length: Int32[Array, "*nodes"]
 
 
-def _append_each(parent: _Parent, view: View) -> LabelBounds:
-    """Bounds of one parent with each concept appended; nothing of `parent` has a row axis."""
+class _Grown(eqx.Module):
+    """A parent with each concept appended."""
 
-    left, bits = _repeat(parent, view)
-    return join(left, view.concepts, bits, parent.apart, view.neuron)
+    estimates: Estimates
+    useless: Bool[Array, "*nodes concepts"]
+    """Concepts that cannot pay with the parent and its operator."""
 
 
-def _label_batch(parent: _Parent, view: View, grown: LabelBounds) -> LabelBatch:
-    """One parent with each concept appended, as Top/Bott vectors see it."""
-    n_concepts, longest = len(view.disjoint), parent.chain.shape[0]
+def _label_batch(
+    parent: _Parent, view: View, concepts: Int32[Array, " concepts"], grown: LabelBounds
+) -> LabelBatch:
+    """One parent with each of some concepts appended, as Top/Bott vectors see it."""
+    n_rows, longest = len(concepts), len(parent.chain)
     chains, steps = (
-        jnp.broadcast_to(part, (n_concepts, longest)) for part in (parent.chain, parent.steps)
+        jnp.broadcast_to(part, (n_rows, longest)) for part in (parent.chain, parent.steps)
     )
     needs_left, needs_right = (bit[None] == 0 for bit in (parent.operator.q, parent.operator.p))
-    apart = disjoint_after(parent.apart[None], view.disjoint, needs_left, needs_right)
+    apart = disjoint_after(parent.apart[None], view.disjoint[concepts], needs_left, needs_right)
     return LabelBatch(
-        chains.at[:, parent.length].set(jnp.arange(n_concepts, dtype=jnp.int32)),
+        chains.at[:, parent.length].set(concepts),
         steps.at[:, parent.length].set(parent.kind),
-        jnp.full(n_concepts, longest - 1 - parent.length),
+        jnp.full(n_rows, longest - 1 - parent.length),
         grown,
         apart,
     )
 
 
-def _useless(parent: _Parent, view: View) -> Bool[Array, " concepts"]:
-    """Which concepts cannot pay with one parent and its operator."""
-    left, bits = _repeat(parent, view)
-    return useless_steps(left, view.concepts, bits, view.neuron)
+def _grow(parent: _Parent, view: View, at_once: int, final: bool) -> _Grown:
+    """Estimates of one parent with each concept appended; nothing of `parent` has a row axis."""
+
+    n_concepts = len(view.disjoint)
+
+    def grow(concepts: Int32[Array, " concepts"]) -> _Grown:
+        left, bits = _repeat(parent, len(concepts))
+        right = view.concepts if at_once >= n_concepts else view.concepts[concepts]
+        useless = jnp.zeros(len(concepts), bool)
+        if view.discards:
+            useless = useless_steps(left, right, bits, view.neuron)
+        grown = join(left, right, bits, parent.apart[concepts], view.neuron)
+        if final:
+            estimates = estimate_final(grown, view.neuron)
+            return _Grown(jax.tree.map(lambda part: part[:, None], estimates), useless)
+        return _Grown(_estimate_grown(parent, view, concepts, grown), useless)
+
+    return map_blocks(grow, n_concepts, at_once)
 
 
-def _repeat(parent: _Parent, view: View) -> tuple[LabelBounds, OperatorBits]:
+def _estimate_grown(
+    parent: _Parent, view: View, concepts: Int32[Array, " concepts"], grown: LabelBounds
+) -> Estimates:
+    """Estimates of all paths from children that are not of full length."""
+    labels = _label_batch(parent, view, concepts, grown)
+    estimates = estimate_paths(
+        grown,
+        view.vectors.of_labels(view.prepared, labels),
+        labels.further,
+        view.neuron,
+        view.operators,
+        len(parent.chain) - 2,
+    )
+    return without_useless_paths(view, grown, estimates)
+
+
+def _repeat(parent: _Parent, times: int) -> tuple[LabelBounds, OperatorBits]:
     """A parent's bounds and operator, once for each concept."""
 
     def repeat(part: Array) -> Array:
-        return jnp.broadcast_to(part, (len(view.disjoint), *part.shape))
+        return jnp.broadcast_to(part, (times, *part.shape))
 
     return jax.tree.map(repeat, (parent.bounds, parent.operator))
 

@@ -4,24 +4,22 @@ import dataclasses
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float64, Int32, Int64
+from jaxtyping import Bool, Float64, Int, Int32, Int64
 
 from optexp_jax.bounds.chains import UNKNOWN, View, make_view
 from optexp_jax.bounds.children import expand_nodes
+from optexp_jax.bounds.chunk_sizes import CHUNK_BYTES, LIVE, chunk_rows, expansion_chunk
 from optexp_jax.bounds.known import KnownLabels, KnownPrefixes, chain_keys
 from optexp_jax.bounds.paper_nodes import AGGREGATED, SAMPLED, PaperNodes
-from optexp_jax.bounds.refine import estimate_all_paths, estimate_nodes
+from optexp_jax.bounds.refine import Refined, estimate_all_paths, estimate_nodes
 from optexp_jax.bounds.requests import FINAL, PATH, REWRITE, pack
+from optexp_jax.bounds.survivors import survivors_of
 from optexp_jax.bounds.vectors import ImprovementVectors
 from optexp_jax.formula_batch import PADDING
-from optexp_jax.kernel_choice import prefers_host_kernels
 from optexp_jax.operators import AND, AND_NOT, OR
 from optexp_jax.problem import Problem
-from optexp_jax.quantities import Quantities
+from optexp_jax.quantities import NeuronQuantities, Quantities
 from optexp_jax.search.clock import Clock
-
-CHUNK_VALUES, CHUNK_ROWS = 2**14, 64
-"""On a CPU, rows are estimated a few at a time: what is computed from them stays in its cache."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,17 +27,22 @@ class HostEstimates:
     """Bounds on the IoU, brought to the host; by kind of path, or of each node's own path."""
 
     upper: Float64[np.ndarray, "rows *kinds"]
-    lower: Float64[np.ndarray, "rows *kinds"]
+    lower: float
+    """The highest lower estimate."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HostChildren:
-    """How many children nodes have, and their bounds, brought to the host."""
+    """How many children nodes have, and those that reach the threshold, brought to the host."""
 
     counted: Int64[np.ndarray, " nodes"]
-    upper: Float64[np.ndarray, "nodes concepts kinds"]
+    parent: Int[np.ndarray, " children"]
+    """By parent, then by concept, then by kind of path."""
+    concept: Int[np.ndarray, " children"]
+    kind: Int[np.ndarray, " children"]
+    upper: Float64[np.ndarray, " children"]
     lower: float
-    """The highest lower estimate."""
+    """The highest lower estimate of all children."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,7 +58,12 @@ class Estimator:
     """Estimates for one problem, from what is known of its concepts and of labels learned."""
 
     def __init__(
-        self, problem: Problem, vectors: ImprovementVectors, batch_size: int, clock: Clock
+        self,
+        problem: Problem,
+        vectors: ImprovementVectors,
+        batch_size: int,
+        clock: Clock,
+        chunk_bytes: int = CHUNK_BYTES,
     ):
         self._problem = problem
         self._final = len(problem.operators)
@@ -69,10 +77,15 @@ class Estimator:
                 AGGREGATED: self._view(vectors, self._known.aggregated, aggregated=True),
                 SAMPLED: self._view(vectors, self._known.per_sample, aggregated=False),
             }
-        self._chunk = _chunk_rows(n_samples, batch_size)
+        itemsize = {AGGREGATED: 8, SAMPLED: 4 if fits else 8}
+        self._chunk = chunk_rows(n_samples, batch_size, chunk_bytes, itemsize[SAMPLED])
+        self._root_chunk = {
+            AGGREGATED: min(n_concepts, max(1, chunk_bytes // (itemsize[AGGREGATED] * LIVE))),
+            SAMPLED: self._chunk,
+        }
         self._expand_chunk = {
-            AGGREGATED: _chunk_rows(n_concepts, batch_size),
-            SAMPLED: _chunk_rows(n_concepts * n_samples, batch_size),
+            stage: expansion_chunk(n_concepts, width, batch_size, chunk_bytes, itemsize[stage])
+            for stage, width in ((AGGREGATED, 1), (SAMPLED, n_samples))
         }
         self._batch_size = batch_size
         self._is_or, self._is_and, self._distributes = (
@@ -133,6 +146,8 @@ class Estimator:
         groups = [np.flatnonzero(task == each) for each in np.unique(task)]
         padded = [np.resize(rows, -(-len(rows) // self._chunk) * self._chunk) for rows in groups]
         order = np.concatenate(padded)
+        row = np.empty(len(nodes), np.int32)
+        row[order] = np.arange(len(order))
         n_tasks = 2 + (nodes.concepts.shape[1] > 2) + (nodes.concepts.shape[1] > 3)
         most_chunks = self._batch_size // self._chunk + (n_tasks if self._chunk > 1 else 0)
         packed = pack(nodes, known, rewritten.slots, task)[order]
@@ -140,52 +155,62 @@ class Estimator:
             estimates = estimate_nodes(
                 self._views[SAMPLED],
                 _fill(packed, most_chunks * self._chunk),
+                _fill(row[:, None], self._batch_size)[:, 0],
                 len(order) // self._chunk,
                 chunk=self._chunk,
             )
-            upper, lower = np.asarray(estimates.upper), np.asarray(estimates.lower)
-        own = HostEstimates(np.empty(len(nodes)), np.empty(len(nodes)))
-        own.upper[order], own.lower[order] = upper[: len(order)], lower[: len(order)]
-        return own
+            return _to_host(estimates, len(nodes))
 
     def estimate_all(self, nodes: PaperNodes, stage: int) -> HostEstimates:
         """Estimates of every path from labels of which nothing else is known."""
-        chunk = self._chunk if stage == SAMPLED else len(nodes)
+        chunk = self._root_chunk[stage]
         n_chunks = -(-len(nodes) // chunk)
         packed = self._pack_parents(nodes, self.known(nodes))
         with self._clock.phase("device"), jax.enable_x64(True):
             estimates = estimate_all_paths(
                 self._views[stage], _fill(packed, n_chunks * chunk), n_chunks, chunk=chunk
             )
-            upper, lower = np.asarray(estimates.upper), np.asarray(estimates.lower)
-        return HostEstimates(upper[: len(nodes)], lower[: len(nodes)])
+            return _to_host(estimates, len(nodes))
 
     def expand(
         self,
         nodes: PaperNodes,
         known: KnownPrefixes,
         stage: int,
+        threshold: float,
         *,
         index_order: bool,
         final: bool,
         published_counters: bool,
     ) -> HostChildren:
-        """Children of nodes, at most as many as a batch has; `final` if they have full length."""
+        """Children of nodes that are not below the threshold; `final` if they have full length.
+
+        There may be at most as many nodes as a batch has.
+        """
         chunk = self._expand_chunk[stage]
         n = len(nodes)
         packed = self._pack_parents(nodes, known)
         with self._clock.phase("device"), jax.enable_x64(True):
             children = expand_nodes(
                 self._views[stage],
-                _fill(packed, -(-self._batch_size // chunk) * chunk),
-                -(-n // chunk),
+                _fill(packed, -(-self._batch_size // chunk.nodes) * chunk.nodes),
+                -(-n // chunk.nodes),
                 chunk=chunk,
                 index_order=index_order,
                 final=final,
                 published_counters=published_counters,
             )
-            counted, upper, lower = (np.asarray(part)[:n] for part in jax.tree.leaves(children))
-        return HostChildren(counted, upper, float(lower.max()))
+            found = survivors_of(children.upper, n, threshold)
+            counted, lower = jax.device_get((children.counted, children.lower))
+        n_kinds = 1 if final else self._final + 1
+        child, kind = np.divmod(found.position, n_kinds)
+        parent, concept = np.divmod(child, self._problem.table.n_concepts)
+        return HostChildren(counted[:n], parent, concept, kind, found.upper, float(lower[:n].max()))
+
+    def totals(self) -> tuple[Quantities, NeuronQuantities]:
+        """Quantities of concepts and neuron, summed over samples."""
+        view = self._views[AGGREGATED]
+        return view.concepts, view.neuron
 
     def _pack_parents(
         self, nodes: PaperNodes, known: KnownPrefixes
@@ -202,8 +227,7 @@ def _fill(packed: Int32[np.ndarray, "rows columns"], n_rows: int) -> Int32[np.nd
     return packed[np.minimum(np.arange(n_rows), len(packed) - 1)]
 
 
-def _chunk_rows(width: int, batch_size: int) -> int:
-    if not prefers_host_kernels():
-        return batch_size
-    rows = min(CHUNK_ROWS, batch_size, max(1, CHUNK_VALUES // width))
-    return 1 << (rows.bit_length() - 1)
+def _to_host(estimates: Refined, n: int) -> HostEstimates:
+    """What was estimated of the first n rows."""
+    upper, lower = jax.device_get((estimates.upper, estimates.lower))
+    return HostEstimates(upper[:n], float(lower))

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from optexp_jax.bounds.base import Bounds, InadmissibleBoundError
+from optexp_jax.bounds.chunk_sizes import CHUNK_BYTES
 from optexp_jax.bounds.estimator import Estimator, Rewritable
 from optexp_jax.bounds.known import KnownPrefixes, chain_keys
 from optexp_jax.bounds.paper_nodes import AGGREGATED, REWRITTEN, SAMPLED, PaperNodes
@@ -58,6 +59,15 @@ class PaperBounds(Bounds):
     published_counters: bool = eqx.field(default=False, kw_only=True)
     """Count as the paper does, for its tables: as estimated also children that are nothing new or
     cannot pay, and as visited only final nodes that came up, not their prefixes."""
+    chunk_bytes: int = eqx.field(default=CHUNK_BYTES, kw_only=True)
+    """About how many bytes on the device the estimates of a chunk may take at a time. Nodes, and
+    where one is too much its children, are handled in chunks of that size."""
+
+    def __check_init__(self) -> None:
+        if isinstance(self.chunk_bytes, bool) or self.chunk_bytes < 1:
+            raise ValueError(
+                f"chunk_bytes must be a number of bytes, at least 1; got {self.chunk_bytes!r}."
+            )
 
     def open(self, problem: Problem, batch_size: int | None = None) -> "PaperSpace":
         return PaperSpace(problem, self, BATCH_SIZE if batch_size is None else batch_size)
@@ -93,7 +103,10 @@ class PaperSpace(AbstractSpace[PaperNodes]):
     def _forget(self) -> None:
         """Begin without memory of recent nodes and of labels known exactly."""
         self._recent = RecentNodes(self._formula)
-        self._device = Estimator(self._problem, self._settings.vectors, self.batch_size, self.clock)
+        settings = self._settings
+        self._device = Estimator(
+            self._problem, settings.vectors, self.batch_size, self.clock, settings.chunk_bytes
+        )
 
     def recover(self) -> bool:
         # A node is noted as seen before it is evaluated, and a label as known before its quantities
@@ -137,7 +150,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         return Turn(
             self._queue(nodes, estimates.upper[row, kind]),
             [self._best_concept()],
-            self._usable(float(estimates.lower.max())),
+            self._usable(estimates.lower),
         )
 
     def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Turn[PaperNodes]:
@@ -199,7 +212,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         return (
             [self._queue(take(better, again), upper[again])],
             np.flatnonzero(~again),
-            self._usable(float(estimates.lower.max())),
+            self._usable(estimates.lower),
         )
 
     def _evaluate(
@@ -272,16 +285,17 @@ class PaperSpace(AbstractSpace[PaperNodes]):
             nodes,
             known,
             self._first_stage,
+            incumbent.min_iou,
             index_order=self._settings.index_order,
             final=final,
             published_counters=self._settings.published_counters,
         )
         lower = self._usable(children.lower)
         with self.clock.phase("heap"):
-            parent, concept, kind = np.nonzero(children.upper >= incumbent.min_iou)
+            parent, kind = children.parent, children.kind
             grown = take(nodes, parent)
             at, end = np.arange(len(parent)), grown.lengths
-            grown.concepts[at, end] = concept
+            grown.concepts[at, end] = children.concept
             grown.operators[at, end] = grown.kind
             grown = PaperNodes(
                 grown.concepts,
@@ -290,7 +304,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
                 np.full(len(parent), self._first_stage, np.int32),
                 known.length[parent],
             )
-            queued = self._queue(grown, children.upper[parent, concept, kind])
+            queued = self._queue(grown, children.upper)
             return MadeChildren(queued, lower, children.counted)
 
     def _formula(self, nodes: PaperNodes, row: int) -> Formula:
@@ -310,7 +324,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         return float(lower) if self._settings.min_iou else 0.0
 
     def _best_concept(self) -> Candidate:
-        scores = diou(self._problem.concepts, self._problem.whole)
+        scores = diou(*self._device.totals())
         names = self._problem.table.names
         rows = highest_rows(scores.intersections, scores.neuron_size + scores.extras)
         row = min(rows, key=lambda k: names[k])

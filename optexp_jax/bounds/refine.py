@@ -2,8 +2,9 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax
-from jaxtyping import Array, Int, Int32
+from jaxtyping import Array, Float64, Int, Int32
 
 from optexp_jax.bounds.chains import View, estimate_chains, label_batch, label_bounds
 from optexp_jax.bounds.discards import useless_next
@@ -13,15 +14,27 @@ from optexp_jax.chunks import map_chunks
 from optexp_jax.tracing import note_trace
 
 
+class Refined(eqx.Module):
+    """What the host needs of estimates."""
+
+    upper: Float64[Array, "nodes *kinds"]
+    lower: Float64[Array, ""]
+    """The highest lower estimate."""
+
+
 @partial(jax.jit, static_argnames="chunk")
 def estimate_nodes(
     view: View,
     packed: Int32[Array, "rows columns"],
+    row: Int32[Array, " nodes"],
     n_chunks: Int[Array, ""],
     *,
     chunk: int,
-) -> Estimates:
-    """dIoU_max and dIoU_min of each node's path. All rows of a chunk must have the same task."""
+) -> Refined:
+    """dIoU_max of each node's path, and the highest dIoU_min.
+
+    Nodes stand in `row`s of the packed matrix. All rows of a chunk must have the same task.
+    """
     note_trace("estimate_nodes")
     requests = Requests.unpack(packed)
     longest = requests.chains.concepts.shape[1]
@@ -56,7 +69,8 @@ def estimate_nodes(
     def estimate(rows: Requests) -> Estimates:
         return jax.lax.switch(rows.task[0], tasks, rows)
 
-    return map_chunks(estimate, requests, n_chunks, chunk)
+    estimates = map_chunks(estimate, requests, n_chunks, chunk)
+    return Refined(estimates.upper[row], estimates.lower.max())
 
 
 @partial(jax.jit, static_argnames="chunk")
@@ -66,12 +80,13 @@ def estimate_all_paths(
     n_chunks: Int[Array, ""],
     *,
     chunk: int,
-) -> Estimates:
-    """dIoU_max and dIoU_min of every path from each node's label, and of the label itself."""
+) -> Refined:
+    """dIoU_max of every path from each node's label, and of the label itself."""
     note_trace("estimate_all_paths")
     requests = Requests.unpack(packed)
 
     def estimate(rows: Requests) -> Estimates:
         return estimate_chains(view, rows.chains)
 
-    return map_chunks(estimate, requests, n_chunks, chunk)
+    estimates = map_chunks(estimate, requests, n_chunks, chunk)
+    return Refined(estimates.upper, estimates.lower.max())

@@ -1,5 +1,6 @@
 """Beam search: at every length keep the best few formulas, and extend only those."""
 
+import dataclasses
 import functools
 from typing import ClassVar, cast
 
@@ -12,6 +13,7 @@ from optexp_jax.bounds.base import InadmissibleBoundError
 from optexp_jax.bounds.chains import disjoint_after
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation, SearchStats, Speculative, Status
+from optexp_jax.float64 import place_of_bounds
 from optexp_jax.formula_batch import PADDING
 from optexp_jax.guides import AbstractGuide, Members, QuantityGuide
 from optexp_jax.kernel_choice import used_kernels
@@ -81,7 +83,13 @@ class Beam(AbstractMethod):
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         problem = Problem(table, neuron, self.length, self.operators)
-        return _Search(problem, self.size, self.guide, self.published_counters).run()
+        place = place_of_bounds()
+        with place.scope():
+            found = _Search(problem, self.size, self.guide, self.published_counters).run()
+        stats = dataclasses.replace(
+            found.stats, bounds_on=place.platform, float64_fault=place.fault
+        )
+        return dataclasses.replace(found, stats=stats)
 
 
 class _Search:

@@ -13,6 +13,7 @@ from optexp_jax.bounds.base import Bounds
 from optexp_jax.bounds.tight import TightBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.explanation import Explanation
+from optexp_jax.float64 import place_of_bounds
 from optexp_jax.formula import Formula
 from optexp_jax.methods.base import (
     MOST_AT_ONCE,
@@ -92,7 +93,8 @@ class Optimal(AbstractMethod):
             raise ValueError("Ask for the top_k formulas or for those within a share, not both.")
 
     def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
-        self.bounds.prepare([self._problem(table, neuron) for neuron in neurons])
+        with place_of_bounds().scope():
+            self.bounds.prepare([self._problem(table, neuron) for neuron in neurons])
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         search = self.search(table, neuron)

@@ -38,6 +38,8 @@ COLUMNS = (
     "speculative_estimated",
     "compilations",
     "bounds",
+    "bounds_on",
+    "float64_fault",
     "stopped_by",
     "search_seconds",
     "seconds",

@@ -97,15 +97,20 @@ class UnitResult:
         return result
 
     def same_finding(self, other: "UnitResult") -> bool:
-        """Whether both say the same; how long it took does not count."""
+        """Whether both say the same; how long it took, and where, does not count."""
         return self._finding() == other._finding()
 
     def _finding(self) -> tuple[object, ...]:
         found = self.explanation
         if found is not None:
-            # Compilation depends on what the process did before; kernels on where it runs.
+            # Compilation depends on what the process did before, the rest on where it runs.
             stats = dataclasses.replace(
-                found.stats, compilations=0, kernels=None, seconds=Seconds()
+                found.stats,
+                compilations=0,
+                kernels=None,
+                bounds_on=None,
+                float64_fault=None,
+                seconds=Seconds(),
             )
             found = dataclasses.replace(found, stats=stats)
         return self.unit, found, self.null, self.error

@@ -17,6 +17,7 @@ from optexp_jax.explanation import (
     Status,
     StoppedBy,
 )
+from optexp_jax.float64 import place_of_bounds
 from optexp_jax.formula_batch import FormulaBatch
 from optexp_jax.kernel_choice import used_kernels
 from optexp_jax.search.clock import Clock
@@ -193,8 +194,10 @@ class Search(Generic[Nodes]):
         incumbent: Incumbent | None = None,
     ):
         """`open_space` opens a space anew, to begin with and if one has to be given up."""
+        self._place = place_of_bounds()
         self._open_space = open_space
-        self._space = open_space()
+        with self._place.scope():
+            self._space = open_space()
         self._neuron_size = neuron_size
         self._limits = Limits()
         self._clock = self._space.clock
@@ -212,6 +215,10 @@ class Search(Generic[Nodes]):
 
     def run(self, limits: Limits) -> Explanation:
         """Begin, or go on, until the proof is complete or one of these limits is reached."""
+        with self._place.scope():
+            return self._run(limits)
+
+    def _run(self, limits: Limits) -> Explanation:
         self._limits = limits
         self._stopped_by = None
         if self._within_turn:
@@ -338,6 +345,8 @@ class Search(Generic[Nodes]):
                 compilations=self._compilations,
                 bounds=self._space.family,
                 kernels=used_kernels().value,
+                bounds_on=self._place.platform,
+                float64_fault=self._place.fault,
                 stopped_by=None if proved else self._stopped_by,
                 seconds=self._clock.seconds(),
             ),
