@@ -3,12 +3,12 @@
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
-from run_cases import memory_layer, stored_layer
-from test_runs_run import same
+from run_cases import memory_layer, same, stored_layer
 
 import optexp_jax as ox
 from optexp_jax.kernel_choice import VARIABLE, chosen_kernels, prefers_host_kernels, used_kernels
@@ -17,11 +17,12 @@ from optexp_jax.runs import DeviceThreads, LocalWorkers, explain_layer
 METHODS = (ox.Optimal(2), ox.Beam(2, size=2))
 
 
-def test_auto_follows_the_backend(monkeypatch: pytest.MonkeyPatch):
+def test_auto_follows_the_device(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     assert chosen_kernels() == "auto"
     for backend, on_host in (("cpu", True), ("gpu", False), ("tpu", False)):
-        monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
+        device = SimpleNamespace(platform=backend)
+        monkeypatch.setattr(jax, "local_devices", lambda device=device: [device])
         assert prefers_host_kernels() is on_host
 
 

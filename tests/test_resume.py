@@ -9,12 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import Array, Int32, PyTree
+from jaxtyping import Array, PyTree
 from search_cases import Bucket
 
 import optexp_jax as ox
-from optexp_jax.bounds import TopBott
-from optexp_jax.quantities import Quantities
+from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
 from optexp_jax.structural_equality import structurally_equal
 
 
@@ -31,16 +30,11 @@ class Raised(ox.ImprovementVectors):
     by: Array | np.ndarray
     scale: Any = eqx.field(static=True, default=1)
 
-    def prepare(self, concepts: Quantities, length: int) -> PyTree[Array]:
-        return ox.PublishedVectors().prepare(concepts, length)
+    def prepare(self, view: ProblemView) -> PyTree[Array]:
+        return ox.PublishedVectors().prepare(view)
 
-    def of_labels(
-        self,
-        prepared: PyTree[Array],
-        chains: Int32[Array, "rows length"],
-        further: Int32[Array, " rows"],
-    ) -> TopBott:
-        made = ox.PublishedVectors().of_labels(prepared, chains, further)
+    def of_labels(self, prepared: PyTree[Array], labels: LabelBatch) -> TopBott:
+        made = ox.PublishedVectors().of_labels(prepared, labels)
         top = jax.tree.map(lambda part: part + self.by.sum().astype(part.dtype), made.top)
         return TopBott(top, made.top_one, made.bottom)
 
