@@ -5,6 +5,7 @@ import pytest
 
 import optexp_jax as ox
 from optexp_jax import cli
+from optexp_jax.cli import demo
 
 
 def test_version(capsys: pytest.CaptureFixture[str]):
@@ -24,7 +25,7 @@ def test_help_shows_an_example_that_parses(
     ]
     command, *rest = example.split()
     assert command == "optexp"
-    monkeypatch.setattr(cli.demo, "make_demo", _fail_with(ValueError("not run, only parsed")))
+    monkeypatch.setattr(demo, "make_demo", _fail_with(ValueError("not run, only parsed")))
     assert cli.main(rest) == 1
     assert "not run, only parsed" in capsys.readouterr().err
 
@@ -61,7 +62,7 @@ def test_failures_have_no_traceback(
     monkeypatch: pytest.MonkeyPatch,
     kind: type[BaseException],
 ):
-    monkeypatch.setattr(cli.demo, "make_demo", _fail_with(kind("something\nis wrong")))
+    monkeypatch.setattr(demo, "make_demo", _fail_with(kind("something\nis wrong")))
     assert cli.main(["demo"]) == (130 if kind is KeyboardInterrupt else 1)
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -73,14 +74,14 @@ def test_a_device_without_memory_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     error = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory\nallocating 9 GB")
-    monkeypatch.setattr(cli.demo, "make_demo", _fail_with(error))
+    monkeypatch.setattr(demo, "make_demo", _fail_with(error))
     assert cli.main(["demo"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "out of memory" in line
 
 
 def test_a_fault_of_the_program_is_not_hidden(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cli.demo, "make_demo", _fail_with(RuntimeError("a bug")))
+    monkeypatch.setattr(demo, "make_demo", _fail_with(RuntimeError("a bug")))
     with pytest.raises(RuntimeError, match="a bug"):
         cli.main(["demo"])
 

@@ -12,10 +12,12 @@ from run_cases import rows_without_times, stored_layer
 
 import optexp_jax as ox
 from optexp_jax import cli
-from optexp_jax.cli.explain import GROUPS
-from optexp_jax.cli.methods import METHODS, make_method
-from optexp_jax.cli.options import field_docs, options_of, parse_bounds, parse_operators
+from optexp_jax.cli.explain import GROUPS, THE_METHOD
+from optexp_jax.cli.fields import fields_in, read_fields
+from optexp_jax.cli.methods import METHODS, make_method, starting_method
+from optexp_jax.cli.options import make_option
 from optexp_jax.cli.progress import LiveDisplay, PlainLines
+from optexp_jax.cli.values import parse_bounds, parse_operators
 from optexp_jax.runs import Counts, Run, UnitResult, explain_layer
 from optexp_jax.runs.layers import StoredLayer
 from optexp_jax.runs.task import UnitProgress
@@ -71,7 +73,7 @@ def test_the_same_command_goes_on_and_another_is_refused(
     assert explain(layer, tmp_path / "run", *options, "-q") == 0
     assert capsys.readouterr().err == ""
     assert explain(layer, tmp_path / "run", *options) == 0
-    assert capsys.readouterr().err == "going on: 3 of 3 units are done already\n"
+    assert capsys.readouterr().err == "going on: 3 of 3 units done already\n"
     assert explain(layer, tmp_path / "run", "--method", "netdissect") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "units was [0, 1, 2] and is now [0, 1, 2, 3, 4, 5]" in line
@@ -166,9 +168,9 @@ def test_missing_inputs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_options_are_those_of_the_methods():
-    names = {option.name for option in GROUPS["the method"]}
-    for method in METHODS.values():
-        fields = {field.name for field in dataclasses.fields(method)}
+    names = {option.name for option in GROUPS[THE_METHOD]}
+    for method in METHODS:
+        fields = {field.name for field in dataclasses.fields(starting_method(method))}
         assert fields - {"callback", "guide"} <= names
     made = make_method("optimal", {"bounds": parse_bounds("paper"), "gap": 0.5})
     assert made == ox.Optimal(bounds=ox.PaperBounds(), gap=0.5)
@@ -178,19 +180,20 @@ def test_options_are_those_of_the_methods():
 
 
 def test_help_comes_from_what_is_written_about_fields():
-    @dataclasses.dataclass(frozen=True)
-    class Settings:
-        """How to do it. The `depth` is how deep."""
+    source = '''
+class Settings:
+    """How to do it. The `depth` is how deep."""
 
-        depth: int = 3
-        name: str | None = None
-        """Whose it is."""
-
-    depth, name = options_of(Settings)
+    depth: int = 3
+    name: str | None = None
+    """Whose it is."""
+'''
+    depth, name = (make_option(field, field.name) for field in fields_in(source, "Settings"))
     assert depth.help == "the depth is how deep (default: 3)"
     assert name.help == "whose it is"
     assert depth.convert("4") == 4
-    assert field_docs(ox.TightBounds)["beam"].startswith("Labels of each length")
+    (beam,) = read_fields("optexp_jax.bounds.tight:TightBounds")
+    assert beam.help.startswith("Labels of each length")
 
 
 def test_every_option_has_help(capsys: pytest.CaptureFixture[str]):

@@ -14,7 +14,7 @@ from run_cases import COMMAND_LINE, HERE, memory_layer, start_explaining, stored
 from test_runs_run import same
 
 import optexp_jax as ox
-from optexp_command import INTERRUPTED, PATIENCE
+from optexp_jax.cli.interrupts import INTERRUPTED, PATIENCE
 from optexp_jax.runs import Run, UnitResult, explain_layer
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.layers import StoredLayer
@@ -70,10 +70,9 @@ def test_a_run_that_is_interrupted_at_any_moment_ends_the_same(
 
 
 LOSES_ONE = f"""
-import sys, time, types
+import sys, time
 sys.path[:0] = [{str(HERE.parent)!r}]
-package, cli = types.ModuleType("optexp_jax"), types.ModuleType("optexp_jax.cli")
-sys.modules.update({{"optexp_jax": package, "optexp_jax.cli": cli}})
+from optexp_jax import cli
 
 def main():
     print("ready", flush=True)

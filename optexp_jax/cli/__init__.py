@@ -2,36 +2,42 @@
 
 The library computes, these modules print: results to stdout, progress and errors to stderr. Exit
 codes are 0 (done), 1 (failed), 2 (bad usage) and 130 (Ctrl-C).
+
+Nothing large is imported before a command does its work, so that help and errors come at once.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
-import jax
-
-import optexp_jax
-from optexp_command import INTERRUPTED, interrupts
-from optexp_jax.cli import activations, data, demo, explain, layers, models, results, verify
-from optexp_jax.cli.parsing import Parser
+from optexp_jax.cli.failures import error_text
+from optexp_jax.cli.interrupts import INTERRUPTED, interrupts
+from optexp_jax.cli.parsing import Parser, add_commands
 from optexp_jax.cli.terminal import escaping_streams
 
 DONE, FAILED = 0, 1
 
-COMMANDS = (demo, data, explain, results, verify, layers, models, activations)
-"""Each has `add(commands)`, which adds its parser; that one's default `run` takes the options."""
+COMMANDS = {
+    "demo": "explain the units of a small network on generated scenes",
+    "data": "build, describe and show concept tables; download datasets",
+    "explain": "explain the units of a layer",
+    "results": "show or export the results of a run",
+    "verify": "check the results of a run independently",
+    "layers": "list the layers of a model",
+    "models": "convert checkpoints",
+    "activations": "store a layer's activations over a dataset",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     with escaping_streams():
-        return _main(argv)
+        return _main(sys.argv[1:] if argv is None else argv)
 
 
-def _main(argv: Sequence[str] | None) -> int:
+def _main(argv: Sequence[str]) -> int:
     try:
-        options = _parser().parse_args(argv)
+        options = _parser(argv).parse_args(argv)
     except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
         return stop.code if isinstance(stop.code, int) else DONE
     try:
@@ -39,10 +45,10 @@ def _main(argv: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except (ValueError, TypeError, OSError, MemoryError) as error:
         return _failed(options.command, error)
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+    except RuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):  # of a device: JAX has no class for it
             raise
-        return _failed(options.command, MemoryError(str(error)))
+        return _failed(options.command, error)
     except KeyboardInterrupt as stop:
         interrupts.hear()
         _say(options.command, str(stop) or "interrupted")
@@ -60,10 +66,7 @@ def _failed(command: str, error: Exception) -> int:
         # Who read the output has seen enough. Python would complain again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    text = str(error)
-    if isinstance(error, MemoryError):
-        text = f"out of memory; what was stored before is whole. {text}"
-    _say(command, text)
+    _say(command, error_text(error))
     return FAILED
 
 
@@ -71,14 +74,18 @@ def _say(command: str, text: str) -> None:
     print(f"optexp {command}: {' '.join(text.split())}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> Parser:
     parser = Parser(
         prog="optexp",
-        description=optexp_jax.__doc__,
+        description="Provably optimal compositional explanations of neurons, in JAX.",
         epilog="example: optexp demo",
     )
-    parser.add_argument("--version", action="version", version=f"optexp {optexp_jax.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add(commands)
+    if "--version" in argv[:1]:
+        import optexp_jax
+
+        version = f"optexp {optexp_jax.__version__}"
+    else:
+        version = ""
+    parser.add_argument("--version", action="version", version=version)
+    add_commands(parser, COMMANDS, argv, kind="COMMAND")
     return parser

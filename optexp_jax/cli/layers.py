@@ -1,7 +1,8 @@
 """`optexp layers`: what a model's layers are called, and what they give."""
 
-import argparse
 import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import rich.box
@@ -10,20 +11,17 @@ from rich.text import Text
 
 from optexp_jax.cli.console import results_console
 from optexp_jax.cli.model_options import add_model_options, load_from_options
-from optexp_jax.cli.parsing import Commands
 
 if TYPE_CHECKING:
     from optexp_jax.activations import LayerInfo
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "layers",
-        help="list the layers of a model",
-        description="List the layers of a model with the shapes of their outputs for one image.",
-        epilog="example: optexp layers resnet18 --weights random",
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "List the layers of a model with the shapes of their outputs for one image."
     )
+    parser.epilog = "example: optexp layers resnet18 --weights random"
     parser.add_argument(
         "model",
         metavar="MODEL",
@@ -35,7 +33,7 @@ def add(commands: Commands) -> None:
     parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: Namespace) -> None:
     model = load_from_options(options.model, options)
     from optexp_jax.activations.layers import list_layers
 

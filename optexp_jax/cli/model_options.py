@@ -4,12 +4,13 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from optexp_jax.activations.layouts import LAYOUTS
-from optexp_jax.activations.torch_import import require_torch
 from optexp_jax.cli.parsing import at_least
 
 if TYPE_CHECKING:
     from optexp_jax.activations import LoadedModel
+
+LAYOUTS = ("auto", "nchw", "nhwc", "tokens")
+"""Those of `optexp_jax.activations.layouts`, which is imported only with a model."""
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +47,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
     """The model that the options describe."""
+    from optexp_jax.activations.torch_import import require_torch
+
     require_torch()
     from dataclasses import replace
 

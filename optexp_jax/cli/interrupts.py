@@ -1,9 +1,8 @@
-"""`optexp`, from its first moment: Ctrl-C is heard before anything large is imported.
+"""Ctrl-C, heard from the first moment on: before anything large is imported.
 
-It is a module of its own because importing any part of the package imports JAX, which takes
-seconds. In these, and in functions that JAX calls, Python loses some interrupts: they are raised
-where nobody can catch them, or come out as another error. So they are noted here, and raised again
-until the command says that it has heard.
+While JAX is imported, and in functions that JAX calls, Python loses some interrupts: they are
+raised where nobody can catch them, or come out as another error. So they are noted here, and raised
+again until the command says that it has heard.
 """
 
 import ctypes
@@ -97,26 +96,3 @@ class Interrupts:
 
 
 interrupts = Interrupts()
-
-
-def main() -> int:
-    """Run the command line and return its exit code."""
-    interrupts.listen()
-    try:
-        from optexp_jax.cli import main as run
-
-        interrupts.begin()
-        code = run()
-        sys.stdout.flush()
-    except BaseException:
-        # What an interrupt in a function that JAX calls leads to may have any name.
-        if not interrupts.asked:
-            raise
-        interrupts.hear()
-        print("optexp: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    return INTERRUPTED if interrupts.asked else code
-
-
-if __name__ == "__main__":
-    sys.exit(main())
