@@ -75,7 +75,7 @@ $(VENV)/.installed-test: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)
-	$(PIP) -e ".[bench,report,torch,dask]"
+	$(PIP) -e ".[bench,torch,dask]"
 	@touch $@
 
 $(VENV)/.installed-docs: $(INPUTS)

@@ -1,6 +1,7 @@
 """The run store: claims, leases, takeovers, transactions, and what it refuses."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -120,7 +121,8 @@ def test_claims_of_a_dead_process_are_free_at_once(store: RunStore):
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     here = Owner.here()
     ticks = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
-    owner = Owner(here.host, child.pid, ticks)
+    started = int(ticks) / os.sysconf("SC_CLK_TCK")
+    owner = Owner(here.host, child.pid, f"{started:.2f}")
     other = as_process(store, owner)
     other.claim(20)
     assert not owner.is_gone

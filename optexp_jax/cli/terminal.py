@@ -17,7 +17,7 @@ _LAYOUT = "\n\t"
 
 def shown(text: str) -> str:
     """The text with everything that does not print, apart from line ends and tabs, escaped."""
-    if text.isprintable():
+    if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     from optexp_jax.formula_text import escape_unprintable  # with NumPy, which help does not need
 
