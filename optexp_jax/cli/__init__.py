@@ -40,18 +40,19 @@ def _main(argv: Sequence[str]) -> int:
         options = _parser(argv).parse_args(argv)
     except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
         return stop.code if isinstance(stop.code, int) else DONE
+    called = " ".join([options.command, *vars(options).get("action", "").split()])
     try:
         options.run(options)
         sys.stdout.flush()
     except (ValueError, TypeError, OSError, MemoryError) as error:
-        return _failed(options.command, error)
+        return _failed(called, error)
     except RuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):  # of a device: JAX has no class for it
             raise
-        return _failed(options.command, error)
+        return _failed(called, error)
     except KeyboardInterrupt as stop:
         interrupts.hear()
-        _say(options.command, str(stop) or "interrupted")
+        _say(called, str(stop) or "interrupted")
         return INTERRUPTED
     return DONE
 

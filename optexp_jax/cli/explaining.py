@@ -28,6 +28,7 @@ from optexp_jax.cli.logs import LogLines
 from optexp_jax.cli.methods import make_method
 from optexp_jax.cli.options import given_options, read_file
 from optexp_jax.cli.progress import make_display
+from optexp_jax.cli.run_folder import open_run
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.runs.cluster import dask_executor
 from optexp_jax.runs.devices import DeviceThreads
@@ -162,12 +163,7 @@ def _new_plan(given: Mapping[str, Any], execution: Execution) -> Plan:
 
 def _stored_plan(folder: Path, allow: Sequence[type[Any]]) -> Plan:
     """The plan that a run began with."""
-    if not (folder / FILE).exists():
-        raise ValueError(
-            f"There is no run at {folder} to go on with. Check the folder, or begin a run there "
-            "with --table and --activations."
-        )
-    run = Run(folder, allow=allow)
+    run = open_run(folder, allow)
     stored = run.asked
     return Plan(run.opener, stored.method, stored.units, stored.null, folder)
 

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,23 +25,29 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **settings)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, but what a command does not know is its own error, not `optexp`'s."""
-        known, unknown = super().parse_known_args(args, namespace)
+        """As argparse does, but what a command does not know is its own error, and comes first."""
+        words = list(sys.argv[1:] if args is None else args)
+        # After the name of a command, the words are that one's.
+        ends = "--" if self._subparsers is None else next((w for w in words if w[:1] != "-"), "--")
+        for word in words[: words.index(ends)] if ends in words else words:
+            option = word.partition("=")[0]
+            if option.startswith("--") and option not in self._option_string_actions:
+                known = [name for name in self._option_string_actions if name.startswith("--")]
+                self.error(f"there is no option {option}.{did_you_mean(option, known)}")
+        known, unknown = super().parse_known_args(words, namespace)
         if unknown:
-            first = str(unknown[0]).partition("=")[0]
-            options = [name for name in self._option_string_actions if name.startswith("--")]
-            near = did_you_mean(first, options) if first.startswith("-") else ""
-            kind = "option" if first.startswith("-") else "argument"
-            self.error(f"there is no {kind} {first}.{near}")
+            self.error(f"there is no place for {next(word for word in unknown if word != '--')}")
         return known, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print one line and end the command."""
         choice = _CHOICE.search(message)
         if choice is not None:
-            near = did_you_mean(choice[1], choice[2].replace("'", "").split(", "))
-            message = f"{message[: choice.start()]}{choice[1]!r} is not one of {choice[2]}{near}"
-        message = message.replace("'", "") if choice is not None else message
+            known = choice[2].replace("'", "").split(", ")
+            message = (
+                f"{message[: choice.start()]}{choice[1]!r} is not one of {', '.join(known)}."
+                f"{did_you_mean(choice[1], known)}"
+            )
         end = "" if message.endswith(("?", ".")) else "."
         self.exit(BAD_USAGE, f"{self.prog}: {message}{end} Run `{self.prog} --help`.\n")
 

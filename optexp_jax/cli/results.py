@@ -12,6 +12,7 @@ from rich.text import Text
 from optexp_jax.cli.console import results_console
 from optexp_jax.cli.failures import plural
 from optexp_jax.cli.progress import status_word
+from optexp_jax.cli.run_folder import open_run
 from optexp_jax.runs.export import as_json, write_csv, write_json, write_parquet
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
@@ -42,7 +43,7 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
 
 
 def _run(options: Namespace) -> None:
-    run = Run(options.folder)
+    run = open_run(options.folder)
     if options.json == PRINT:
         print(json.dumps(as_json(run), indent=2))
         return

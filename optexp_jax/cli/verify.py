@@ -10,6 +10,7 @@ from optexp_jax.cli.allowed import ALLOW_HELP, parse_allowed
 from optexp_jax.cli.console import with_progress
 from optexp_jax.cli.failures import plural
 from optexp_jax.cli.parsing import positive
+from optexp_jax.cli.run_folder import open_run
 from optexp_jax.runs.layers import StoredLayer
 from optexp_jax.runs.raw_maps import RawMaps
 from optexp_jax.runs.record import Counts
@@ -52,7 +53,7 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
 
 
 def _run(options: Namespace) -> None:
-    run = Run(options.folder, allow=parse_allowed(options.allow))
+    run = open_run(options.folder, parse_allowed(options.allow))
     counts = run.counts
     units = None if options.units is None else set(parse_units(options.units))
     total = counts.done if units is None else len(units)
