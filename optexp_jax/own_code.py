@@ -4,13 +4,15 @@ Naming runs it, so only what a user wrote may come here (a command line, its `--
 name that was read from a file of results or data.
 """
 
-import contextlib
 import difflib
 import importlib
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 _PATH = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
@@ -23,58 +25,57 @@ def find_object(text: str, what: str = "object") -> Any:
     named = OWN_OBJECT.fullmatch(text)
     if named is None:
         raise ValueError(f"{text!r} does not name {_a(what)}; write module:{what}.")
-    with _current_folder():
-        return import_object(named[1], named[2], what)
+    return _find(named[1], named[2], what, _import_from_here)
 
 
 def import_object(module: str, name: str, what: str = "object") -> Any:
-    """The object of this name in a module that Python finds; ValueError tells what is wrong."""
-    text = f"{module}:{name}"
+    """The object of this name in an installed module; ValueError tells what is wrong."""
+    return _find(module, name, what, importlib.import_module)
+
+
+def _find(module: str, name: str, what: str, load: Callable[[str], ModuleType]) -> Any:
+    problem = f"{module}:{name} does not name {_a(what)} that can be imported"
     try:
-        found: Any = importlib.import_module(module)
+        found: Any = load(module)
     except ModuleNotFoundError as error:
         # A module that the user's own needs may be missing as well.
         missing = error.name or module
         where = "" if (module + ".").startswith(missing + ".") else f", which {module} imports"
         raise ValueError(
-            f"{text} does not name {_a(what)} that can be imported: there is no module {missing}"
-            f"{where}, installed or in the current folder ({Path.cwd()})."
+            f"{problem}: there is no module {missing}{where}, installed or in the current folder "
+            f"({Path.cwd()})."
         ) from None
     except Exception as error:  # it is not our code, and may raise anything
-        raise ValueError(
-            f"{text} does not name {_a(what)} that can be imported: {module} raised "
-            f"{type(error).__name__}: {error}."
-        ) from error
+        raise ValueError(f"{problem}: {module} raised {type(error).__name__}: {error}.") from error
     for part in name.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, [n for n in dir(found) if n[0] != "_"], n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise ValueError(
-                f"{text} does not name {_a(what)} that can be imported: {module} has no {part}."
-                f"{hint}"
-            )
+            raise ValueError(f"{problem}: {module} has no {part}.{hint}")
         found = getattr(found, part)
     return found
 
 
+def _import_from_here(name: str) -> ModuleType:
+    """A module of the current folder if it has it, as for `python -m`, or else an installed one.
+
+    A console command does not search that folder. Only the named module is looked for there first;
+    what it imports is, last: no file there takes the place of an installed module.
+    """
+    here, top = str(Path.cwd()), name.partition(".")[0]
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+    importlib.invalidate_caches()  # the file may be new
+    spec = None if top in sys.modules else PathFinder.find_spec(top, [here])
+    if spec is not None and spec.loader is not None:
+        sys.modules[top] = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[top])
+        except BaseException:
+            del sys.modules[top]
+            raise
+    return importlib.import_module(name)
+
+
 def _a(what: str) -> str:
     return f"{'an' if what[0].lower() in 'aeiou' else 'a'} {what}"
-
-
-@contextlib.contextmanager
-def _current_folder() -> Generator[None]:
-    """The current folder is searched first, as `python -m` does; a console command would not.
-
-    Afterwards it comes last. The user's module still finds those beside it, and no file there takes
-    the place of an installed module that is imported later.
-    """
-    here = str(Path.cwd())
-    if "" in sys.path or here in sys.path[:1]:
-        yield
-        return
-    sys.path[:] = [here, *(path for path in sys.path if path != here)]
-    try:
-        yield
-    finally:
-        sys.path.remove(here)
-        sys.path.append(here)
