@@ -24,20 +24,27 @@ class Parser(argparse.ArgumentParser):
         # An abbreviation that works today means something else when an option is added.
         super().__init__(allow_abbrev=False, **settings)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] of its overloads
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
         """As argparse does, but what a command does not know is its own error, and comes first."""
         words = list(sys.argv[1:] if args is None else args)
-        # After the name of a command, the words are that one's.
-        ends = "--" if self._subparsers is None else next((w for w in words if w[:1] != "-"), "--")
-        for word in words[: words.index(ends)] if ends in words else words:
-            option = word.partition("=")[0]
-            if option.startswith("--") and option not in self._option_string_actions:
-                known = [name for name in self._option_string_actions if name.startswith("--")]
-                self.error(f"there is no option {option}.{did_you_mean(option, known)}")
+        self._refuse_unknown(words)
         known, unknown = super().parse_known_args(words, namespace)
-        if unknown:
-            self.error(f"there is no place for {next(word for word in unknown if word != '--')}")
-        return known, unknown
+        for word in unknown:
+            if word != "--":
+                self.error(f"there is no place for {word}")
+        return known, []
+
+    def _refuse_unknown(self, words: Sequence[str]) -> None:
+        options = self._option_string_actions
+        for word in words:
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                return  # After the name of a command, the words are that one's.
+            option = word.partition("=")[0]
+            if option.startswith("--") and option not in options:
+                near = did_you_mean(option, [name for name in options if name.startswith("--")])
+                self.error(f"there is no option {option}.{near}")
 
     def error(self, message: str) -> NoReturn:
         """Print one line and end the command."""
