@@ -7,7 +7,9 @@ program does not use it does not load.
 import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+
+# As in typing, which takes longer to import than all of this: Ctrl-C should be heard soon.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from optexp_jax import activations, datasets, runs, testing
@@ -153,7 +155,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # or else a type checker would believe in every name
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         """A public name, when it is first asked for."""
         if name in _PARTS:
             return importlib.import_module(f"{__name__}.{name}")

@@ -1,8 +1,16 @@
 """`optexp`, and `python -m optexp_jax.cli`: where the command starts."""
 
+import os
 import sys
 
-from optexp_jax.cli.interrupts import INTERRUPTED, interrupts
+try:
+    from optexp_jax.cli.interrupts import INTERRUPTED, interrupts
+except BaseException as error:
+    # Ctrl-C before anything listens to it; in the body of a class it comes out as another error.
+    if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+        raise
+    os.write(2, b"optexp: interrupted\n")
+    os._exit(130)
 
 
 def main() -> int:
@@ -11,7 +19,6 @@ def main() -> int:
     try:
         from optexp_jax.cli import main as run
 
-        interrupts.begin()
         code = run()
         sys.stdout.flush()
     except BaseException:

@@ -7,7 +7,7 @@ from pathlib import Path
 from optexp_jax.cli.allowed import ALLOW_HELP, parse_allowed
 from optexp_jax.cli.bars import bar
 from optexp_jax.cli.failures import plural
-from optexp_jax.cli.model_options import add_model_options, load_from_options
+from optexp_jax.cli.model_options import add_model_options, import_torch, load_from_options
 from optexp_jax.cli.parsing import at_least
 
 
@@ -36,7 +36,7 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         "--device", default="cpu", help="where the model runs, such as cuda (default: cpu)"
     )
     parser.add_argument("--allow", metavar="NAMES", help=ALLOW_HELP)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, prepare=import_torch)
 
 
 def _run(options: Namespace) -> None:

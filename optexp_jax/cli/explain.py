@@ -43,7 +43,11 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
     shown.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     shown.add_argument("--log-json", action="store_true", help="log to stderr, one JSON a line")
     shown.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, prepare=_prepare)
+
+
+def _prepare() -> None:
+    import optexp_jax.cli.explaining  # noqa: F401
 
 
 def _run(options: Namespace) -> None:

@@ -39,17 +39,20 @@ class Interrupts:
         """From now on nothing is lost; unless Ctrl-C is ignored, as in the background."""
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             return
+        signal.signal(signal.SIGINT, self._raise)
         # Signals are written to a pipe at once, even while a long computation keeps Python from
         # calling the handler.
         self._read, write = os.pipe()
         os.set_blocking(write, False)
         threading.Thread(target=self._watch, daemon=True).start()
         self._silence_hooks()
-        signal.signal(signal.SIGINT, self._raise)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
     def begin(self) -> None:
-        """From now on there is something to unwind, so that interrupts are raised."""
+        """From now on there is something to unwind, so that interrupts are raised.
+
+        Not before: to raise one while JAX is imported can crash the process.
+        """
         self._begun = True
 
     def hear(self) -> None:

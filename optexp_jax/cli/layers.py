@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optexp_jax.cli.console import results_console
-from optexp_jax.cli.model_options import add_model_options, load_from_options
+from optexp_jax.cli.model_options import add_model_options, import_torch, load_from_options
 
 if TYPE_CHECKING:
     from optexp_jax.activations import LayerInfo
@@ -30,7 +30,7 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
     )
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, prepare=import_torch)
 
 
 def _run(options: Namespace) -> None:

@@ -45,11 +45,16 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
-    """The model that the options describe."""
+def import_torch() -> None:
+    """Import what runs a model, or say how to get it."""
     from optexp_jax.activations.torch_import import require_torch
 
     require_torch()
+    import optexp_jax.activations.record  # noqa: F401
+
+
+def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
+    """The model that the options describe."""
     from dataclasses import replace
 
     from optexp_jax.activations.models import load_model

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from optexp_jax.cli.failures import plural
+from optexp_jax.cli.model_options import import_torch
 
 
 def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
@@ -27,13 +28,10 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         action="store_true",
         help="allow a checkpoint that runs code when it is read",
     )
-    convert.set_defaults(run=_convert)
+    convert.set_defaults(run=_convert, prepare=import_torch)
 
 
 def _convert(options: Namespace) -> None:
-    from optexp_jax.activations.torch_import import require_torch
-
-    require_torch()
     from optexp_jax.activations.checkpoints import read_state, write_safetensors
 
     if options.target.suffix != ".safetensors":

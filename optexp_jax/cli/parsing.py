@@ -70,7 +70,8 @@ def add_commands(
     """Add commands of these names and lines of help, each a module of `optexp_jax.cli`.
 
     Only the module of the one that is called for is imported. Its `fill(parser, arguments)` adds
-    what it takes.
+    what it takes, and as defaults `run`, which takes the options, and `prepare`, which imports what
+    is large, unless the module itself does.
     """
     commands: _SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
         dest=kind.lower(), metavar=kind, required=True
