@@ -75,6 +75,8 @@ def test_a_layer_by_command_is_the_layer_in_python(
     for row in run.rows():
         assert row["formula"] in table
     assert "4 units explained, 0 failed, 0 left" in table
+    assert cli.main(["results", str(run.path), "--csv", str(tmp_path / "no" / "a.csv")]) == 1
+    assert f"no folder {tmp_path / 'no'} for a.csv" in capsys.readouterr().err
 
 
 def test_the_same_command_goes_on_and_another_is_refused(

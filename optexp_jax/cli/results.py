@@ -50,6 +50,8 @@ def _run(options: Namespace) -> None:
     files = [(kind, getattr(options, kind)) for kind in WRITERS]
     written = [(kind, path) for kind, path in files if path is not None]
     for kind, path in written:
+        if not path.parent.is_dir():
+            raise ValueError(f"There is no folder {path.parent} for {path.name}. Make it first.")
         try:
             WRITERS[kind](run, path)
         except ImportError as error:
