@@ -1,5 +1,6 @@
 """`optexp explain`: a whole layer, unit by unit, into a run that can be stopped and go on."""
 
+import importlib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,7 +48,7 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
 
 
 def _prepare() -> None:
-    import optexp_jax.cli.explaining  # noqa: F401
+    importlib.import_module("optexp_jax.cli.explaining")
 
 
 def _run(options: Namespace) -> None:

@@ -1,6 +1,7 @@
 """The options with which every command names a model."""
 
 import argparse
+import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def import_torch() -> None:
     from optexp_jax.activations.torch_import import require_torch
 
     require_torch()
-    import optexp_jax.activations.record  # noqa: F401
+    importlib.import_module("optexp_jax.activations.record")
 
 
 def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
