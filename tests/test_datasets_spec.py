@@ -135,6 +135,9 @@ def test_there_and_back(kind: str, root: str | None, options: dict, add: list[st
 def test_json_that_is_none():
     with pytest.raises(ValueError, match="not a dataset spec"):
         DatasetSpec.from_json('{"kind": "shapes"}')
+    for root in ("false", "0", "[]"):
+        with pytest.raises(ValueError, match="not a dataset spec"):
+            DatasetSpec.from_json(f'{{"kind": "k", "root": {root}, "options": {{}}, "add": []}}')
 
 
 def test_kinds_of_ones_own():

@@ -114,7 +114,7 @@ class DatasetSpec:
             kind, root, add = fields["kind"], fields["root"], tuple(fields["add"])
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
             raise ValueError(f"This is not a dataset spec: {short(stored)}.") from error
-        texts = (kind, root or "", *add, *(name for name, _ in options))
+        texts = (kind, "" if root is None else root, *add, *(name for name, _ in options))
         if not all(isinstance(text, str) for text in texts) or not all(
             isinstance(value, OptionValue) for _, value in options
         ):
