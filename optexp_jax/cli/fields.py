@@ -31,7 +31,11 @@ def read_fields(name: str) -> tuple[Field, ...]:
     """The fields of a class of this package, `optexp_jax.module:Class`."""
     module, _, cls = name.partition(":")
     package, _, path = module.partition(".")
-    source = pkgutil.get_data(package, path.replace(".", "/") + ".py")
+    folder = path.replace(".", "/")
+    try:
+        source = pkgutil.get_data(package, f"{folder}.py")
+    except FileNotFoundError:
+        source = pkgutil.get_data(package, f"{folder}/__init__.py")
     assert source is not None, f"{module} has no source"
     return fields_in(source.decode("utf-8"), cls)
 
