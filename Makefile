@@ -7,6 +7,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 	command -v "$$p" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 # Settings of the caller's shell that would reach into the environment or strip assertions.
@@ -18,16 +19,20 @@ DEVICE_TESTS := $(addprefix tests/test_,tight_search.py tight_at_scale.py runner
 	scores.py mesh.py paper_search.py kernel_choice.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-device lint format thorough chaos bench docs clean distclean
+.PHONY: help demo test test-device test-lowest lint format thorough chaos bench docs clean distclean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed-demo ## Install the package and explain a few units of a small example
 	$(BIN)/optexp demo
 
 test: lint ## Run every check: ruff, pyright, pytest on all cores
 	$(BIN)/python -m pytest -n auto
+
+# In an environment of its own. uv finds the lowest versions, which pip cannot.
+test-lowest: $(LOWEST)/.installed ## Run pytest with the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/python -m pytest -n auto
 
 lint: $(VENV)/.installed-test ## Run ruff and pyright
 	$(BIN)/ruff check
@@ -59,10 +64,10 @@ docs: $(VENV)/.installed-docs ## Build the documentation into site/, failing on 
 
 clean: ## Remove what the tools wrote; keeps .venv and runs/
 	rm -rf build dist site .cache .hypothesis .pytest_cache .ruff_cache
-	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +
 
-distclean: clean ## Remove .venv as well
-	rm -rf $(VENV)
+distclean: clean ## Remove .venv and .venv-lowest as well
+	rm -rf $(VENV) $(LOWEST)
 
 $(BIN)/python:
 	@"$(or $(PYTHON),false)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -83,9 +88,21 @@ $(VENV)/.installed-test: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)
-	$(PIP) -e ".[bench,report,torch,dask]"
+	$(PIP) -e ".[bench,torch,dask]"
 	@touch $@
 
 $(VENV)/.installed-docs: $(INPUTS)
 	$(PIP) -e ".[docs]"
+	@touch $@
+
+EXTRAS := --extra test --extra torch --extra coco --extra table --extra dask
+UV = $(LOWEST)/bin/python -m uv pip
+
+$(LOWEST)/.installed: pyproject.toml
+	rm -rf $(LOWEST)
+	"$(PYTHON)" -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet uv
+	$(UV) compile --quiet --resolution lowest-direct $(EXTRAS) -o $(LOWEST)/lowest.txt pyproject.toml
+	$(UV) install --quiet --python $(LOWEST) -r $(LOWEST)/lowest.txt
+	$(UV) install --quiet --python $(LOWEST) --no-deps -e .
 	@touch $@

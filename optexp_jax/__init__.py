@@ -1,44 +1,119 @@
-"""Provably optimal compositional explanations of neurons, in JAX."""
+"""Provably optimal compositional explanations of neurons, in JAX.
 
-from importlib.metadata import version as _version
-from typing import TYPE_CHECKING, Any
+Names are imported when they are first used: `import optexp_jax` alone takes no time, and what a
+program does not use it does not load.
+"""
 
-from optexp_jax.bounds import (
-    Bounds,
-    ImprovementVectors,
-    InadmissibleBoundError,
-    LabelVectors,
-    PairVectors,
-    PaperBounds,
-    PublishedVectors,
-    TightBounds,
-)
-from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
-from optexp_jax.explain import explain, explain_many
-from optexp_jax.explanation import Explanation, RunnerUp, SearchStats, Seconds, Status, StoppedBy
-from optexp_jax.formula import Formula
-from optexp_jax.formula_batch import FormulaBatch
-from optexp_jax.guides import AbstractGuide, MMESHGuide, QuantityGuide
-from optexp_jax.kernel_choice import Kernels, kernels
-from optexp_jax.methods import AbstractMethod, Beam, Exhaustive, NetDissect, Optimal
-from optexp_jax.neuron import NeuronCounts
-from optexp_jax.operators import AND, AND_NOT, DEFAULT_OPERATORS, OR, Operator
-from optexp_jax.scores import BatchScores, Score, iou, iou_many
+import importlib
+import sys
+from types import ModuleType
+
+# As in typing, which takes longer to import than all of this: Ctrl-C should be heard soon.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from optexp_jax import activations, datasets, runs, testing
+    from optexp_jax.bounds import (
+        Bounds,
+        ImprovementVectors,
+        InadmissibleBoundError,
+        LabelVectors,
+        PairVectors,
+        PaperBounds,
+        PublishedVectors,
+        TightBounds,
+        TopBott,
+    )
+    from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
+    from optexp_jax.explain import explain, explain_many
+    from optexp_jax.explanation import (
+        Explanation,
+        RunnerUp,
+        SearchStats,
+        Seconds,
+        Status,
+        StoppedBy,
+    )
+    from optexp_jax.formula import Formula
+    from optexp_jax.formula_batch import FormulaBatch
+    from optexp_jax.guides import AbstractGuide, MMESHGuide, QuantityGuide
+    from optexp_jax.kernel_choice import Kernels, kernels
+    from optexp_jax.methods import AbstractMethod, Beam, Exhaustive, NetDissect, Optimal
+    from optexp_jax.neuron import NeuronCounts
+    from optexp_jax.operators import AND, AND_NOT, DEFAULT_OPERATORS, OR, Operator
     from optexp_jax.runs import Run
+    from optexp_jax.scores import BatchScores, Score, iou, iou_many
+    from optexp_jax.search import Progress
 
-__version__ = _version("optexp-jax")
+    __version__: str
 
-
-def __getattr__(name: str) -> Any:
-    """`Run`, when it is first asked for: explaining one unit needs nothing of it."""
-    if name == "Run":
-        from optexp_jax.runs import Run
-
-        return Run
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+# What the block above says, for the interpreter; a test compares the two. A package that does this
+# (lazy-loader) would need the names once in a stub file in place of the block: no less to write.
+_HOMES = {
+    "optexp_jax.bounds": (
+        "Bounds",
+        "ImprovementVectors",
+        "InadmissibleBoundError",
+        "LabelVectors",
+        "PairVectors",
+        "PaperBounds",
+        "PublishedVectors",
+        "TightBounds",
+        "TopBott",
+    ),
+    "optexp_jax.concepts": (
+        "Concept",
+        "ConceptTable",
+        "LabelLayer",
+        "TableBuilder",
+        "TableFileError",
+    ),
+    "optexp_jax.explain": (
+        "explain",
+        "explain_many",
+    ),
+    "optexp_jax.explanation": (
+        "Explanation",
+        "RunnerUp",
+        "SearchStats",
+        "Seconds",
+        "Status",
+        "StoppedBy",
+    ),
+    "optexp_jax.formula": ("Formula",),
+    "optexp_jax.formula_batch": ("FormulaBatch",),
+    "optexp_jax.guides": (
+        "AbstractGuide",
+        "MMESHGuide",
+        "QuantityGuide",
+    ),
+    "optexp_jax.kernel_choice": ("Kernels", "kernels"),
+    "optexp_jax.methods": (
+        "AbstractMethod",
+        "Beam",
+        "Exhaustive",
+        "NetDissect",
+        "Optimal",
+    ),
+    "optexp_jax.neuron": ("NeuronCounts",),
+    "optexp_jax.operators": (
+        "AND",
+        "AND_NOT",
+        "DEFAULT_OPERATORS",
+        "OR",
+        "Operator",
+    ),
+    "optexp_jax.runs": ("Run",),
+    "optexp_jax.scores": (
+        "BatchScores",
+        "Score",
+        "iou",
+        "iou_many",
+    ),
+    "optexp_jax.search": ("Progress",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_PARTS = ("activations", "datasets", "runs", "testing")
 
 __all__ = [
     "AND",
@@ -68,6 +143,7 @@ __all__ = [
     "Optimal",
     "PairVectors",
     "PaperBounds",
+    "Progress",
     "PublishedVectors",
     "QuantityGuide",
     "Run",
@@ -80,9 +156,51 @@ __all__ = [
     "TableBuilder",
     "TableFileError",
     "TightBounds",
+    "TopBott",
+    "activations",
+    "datasets",
     "explain",
     "explain_many",
     "iou",
     "iou_many",
     "kernels",
+    "runs",
+    "testing",
 ]
+
+
+if not TYPE_CHECKING:  # or else a type checker would believe in every name
+
+    def __getattr__(name: str) -> object:
+        """A public name, when it is first asked for."""
+        if name in _PARTS:
+            return importlib.import_module(f"{__name__}.{name}")
+        if name == "__version__":
+            from importlib.metadata import version
+
+            found = version("optexp-jax")
+        elif name in _HOME:
+            found = getattr(importlib.import_module(_HOME[name]), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        setattr(sys.modules[__name__], name, found)
+        return found
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted([*__all__, "__version__"])
+
+
+class _Package(ModuleType):
+    """This package. Its function `explain` lies in a module of that name, which does not hide it.
+
+    Python makes every module that is imported an attribute of its package.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        is_module = isinstance(value, ModuleType)
+        super().__setattr__(name, getattr(value, name) if is_module and name in _HOME else value)
+
+
+sys.modules[__name__].__class__ = _Package

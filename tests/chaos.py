@@ -46,7 +46,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in terminalreporter.stats.get(outcome, []):
             if not isinstance(report, pytest.TestReport) or report.when == "teardown":
                 continue
-            for name, value in report.user_properties:
+            for name, value in getattr(report, "user_properties", ()):  # not of a collection
                 if name == PROPERTY:
                     what, good, total = cast(tuple[str, int, int], value)
                     figures[what][0] += good

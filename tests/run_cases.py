@@ -96,7 +96,7 @@ HERE = Path(__file__).resolve().parent
 COMMAND_LINE = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from optexp_command import main
+from optexp_jax.cli.__main__ import main
 sys.exit(main())
 """
 

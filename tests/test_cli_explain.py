@@ -4,7 +4,11 @@ import dataclasses
 import io
 import json
 import logging
+import sys
+import typing
 from pathlib import Path
+from types import NoneType
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,12 +16,21 @@ from run_cases import rows_without_times, stored_layer
 
 import optexp_jax as ox
 from optexp_jax import cli
-from optexp_jax.cli.explain import GROUPS
-from optexp_jax.cli.methods import METHODS, make_method
-from optexp_jax.cli.options import field_docs, options_of, parse_bounds, parse_operators
+from optexp_jax.cli.explain import GROUPS, THE_METHOD
+from optexp_jax.cli.fields import fields_in, read_fields
+from optexp_jax.cli.methods import (
+    FAMILIES,
+    METHODS,
+    NOT_OPTIONS,
+    make_method,
+    starting_method,
+)
+from optexp_jax.cli.options import make_option
 from optexp_jax.cli.progress import LiveDisplay, PlainLines
+from optexp_jax.cli.values import CONVERTERS, SHOWN_DEFAULTS, parse_bounds, parse_operators
 from optexp_jax.runs import Counts, Run, UnitResult, explain_layer
 from optexp_jax.runs.layers import StoredLayer
+from optexp_jax.runs.settings import find_class
 from optexp_jax.runs.task import UnitProgress
 
 
@@ -62,6 +75,8 @@ def test_a_layer_by_command_is_the_layer_in_python(
     for row in run.rows():
         assert row["formula"] in table
     assert "4 units explained, 0 failed, 0 left" in table
+    assert cli.main(["results", str(run.path), "--csv", str(tmp_path / "no" / "a.csv")]) == 1
+    assert f"no folder {tmp_path / 'no'} for a.csv" in capsys.readouterr().err
 
 
 def test_the_same_command_goes_on_and_another_is_refused(
@@ -71,7 +86,7 @@ def test_the_same_command_goes_on_and_another_is_refused(
     assert explain(layer, tmp_path / "run", *options, "-q") == 0
     assert capsys.readouterr().err == ""
     assert explain(layer, tmp_path / "run", *options) == 0
-    assert capsys.readouterr().err == "going on: 3 of 3 units are done already\n"
+    assert capsys.readouterr().err == "going on: 3 of 3 units done already\n"
     assert explain(layer, tmp_path / "run", "--method", "netdissect") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "units was [0, 1, 2] and is now [0, 1, 2, 3, 4, 5]" in line
@@ -131,8 +146,20 @@ def test_log_records_as_json(
         (["--bounds", "os:getcwd"], 2, "not a class"),
         (["--bounds", "io:StringIO"], 2, "not a family of bounds"),
         (["--operators", "OR,XOR"], 2, "XOR"),
+        (["--operators", "run_cases:NAMES"], 2, "not an Operator"),
+        (["--operators", "or,OR"], 2, "two operators are named OR"),
+        (["--bounds", "papr"], 2, "Did you mean paper?"),
+        (
+            ["--no-bounds-rewriting"],
+            1,
+            "not a setting of the bounds tight; it goes with",
+        ),
+        (["--bounds", "paper", "--bounds-beam", "3"], 1, "it goes with --bounds tight"),
+        (["--method", "beam", "--no-bounds-rewriting"], 1, "it is one of optimal"),
+        (["--max-nodes", "0"], 1, "--max-nodes must be a whole number"),
+        (["--top-k", "2", "--within", "0.1"], 1, "Ask for the --top-k formulas"),
         (["--method", "beam", "--top-k", "2"], 1, "--top-k is not a setting of beam; it is one"),
-        (["--length", "0"], 1, "length must be a whole number"),
+        (["--length", "0"], 1, "--length must be a whole number"),
         (["--units", "3-1"], 1, "ends before it begins"),
         (["--units", "7"], 1, "no unit 7"),
         (["--units", "1", "--random", "2"], 1, "not both"),
@@ -166,31 +193,124 @@ def test_missing_inputs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_options_are_those_of_the_methods():
-    names = {option.name for option in GROUPS["the method"]}
-    for method in METHODS.values():
-        fields = {field.name for field in dataclasses.fields(method)}
+    names = {option.name for option in GROUPS[THE_METHOD]}
+    for method in METHODS:
+        fields = {field.name for field in dataclasses.fields(starting_method(method))}
         assert fields - {"callback", "guide"} <= names
     made = make_method("optimal", {"bounds": parse_bounds("paper"), "gap": 0.5})
     assert made == ox.Optimal(bounds=ox.PaperBounds(), gap=0.5)
     assert make_method("vanilla", {"size": 2}) == ox.Beam(size=2, guide=None)
     assert parse_operators("or, and_not") == (ox.OR, ox.AND_NOT)
     assert parse_bounds("optexp_jax.bounds:PaperBounds") == ox.PaperBounds()
+    given = {"bounds": ox.PaperBounds(), "bounds_rewriting": False, "bounds_discards": False}
+    bounds = ox.PaperBounds(rewriting=False, discards=False)
+    assert make_method("optimal", given) == ox.Optimal(bounds=bounds)
+    assert make_method("optimal", {"bounds_beam": 3}) == ox.Optimal(bounds=ox.TightBounds(beam=3))
+
+
+OWN = """
+import optexp_jax as ox
+from optexp_jax.bounds import PublishedVectors
+
+XOR = ox.Operator("XOR", p=True, q=True, r=False)
+
+class Mine(ox.PaperBounds):
+    pass
+
+class Vectors(PublishedVectors):
+    pass
+"""
+
+
+def test_code_of_ones_own_is_found_in_the_current_folder(
+    layer: StoredLayer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    (tmp_path / "own_code_here.py").write_text(OWN)
+    (tmp_path / "jax.py").write_text("raise RuntimeError('the wrong one')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    options = ("--operators", "or,and,own_code_here:XOR", "--units", "0", "--length", "2")
+    own = ("--bounds", "own_code_here:Mine", "--no-bounds-rewriting")
+    vectors = ("--bounds-vectors", "own_code_here:Vectors")
+    assert explain(layer, tmp_path / "run", *options, *own, *vectors, "-q") == 0
+    assert capsys.readouterr().out.startswith("1 unit explained. ")
+    method = Run(tmp_path / "run").configuration["method"]
+    assert method["operators"][2] == {"operator": {"name": "XOR", "bits": [1, 1, 0]}}
+    assert method["bounds"]["class"] == "own_code_here:Mine"
+    assert method["bounds"]["rewriting"] is False
+    assert method["bounds"]["vectors"]["class"] == "own_code_here:Vectors"
+    assert sys.path[-1] == str(tmp_path), "it comes last: no file there hides an installed module"
+    assert cli.main(["explain", "--run", "run", "-q"]) == 1
+    assert "pass --allow own_code_here:" in capsys.readouterr().err
+    allowed = "own_code_here:Mine,own_code_here:Vectors"
+    assert cli.main(["explain", "--run", "run", "-q", "--allow", allowed]) == 0
+    assert cli.main(["verify", "run", "--allow", allowed]) == 0
+    assert "1 unit checked, 1 optimum re-proved, 0 wrong" in capsys.readouterr().out
+
+
+def test_a_run_alone_does_not_have_the_current_folder_searched(
+    layer: StoredLayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assert explain(layer, tmp_path / "run", "--units", "0", "--method", "netdissect", "-q") == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    assert cli.main(["explain", "--run", "run", "-q"]) == 0
+    assert cli.main(["verify", "run"]) == 0
+    assert str(tmp_path) not in sys.path
+
+
+def test_options_are_what_the_classes_say():
+    named = {*METHODS.values(), *FAMILIES.values(), *OTHERS}
+    for name in named:
+        cls = find_class(name)
+        hints = typing.get_type_hints(cls)
+        read, real = read_fields(name), dataclasses.fields(cls)
+        assert [field.name for field in read] == [field.name for field in real], name
+        for field, true in zip(read, real, strict=True):
+            if field.name in NOT_OPTIONS:
+                continue
+            kind = hints[field.name]
+            expected = [each for each in (typing.get_args(kind) or [kind]) if each is not NoneType]
+            assert field.kind in (_written(each) for each in [kind, *expected])
+            value = None if true.default is dataclasses.MISSING else true.default
+            shown = SHOWN_DEFAULTS.get(field.default or "", field.default)
+            assert (value is None) == (shown is None), field
+            if shown is not None:
+                assert CONVERTERS[field.kind](shown) == value, field
+
+
+OTHERS = (
+    "optexp_jax.cli.inputs:LayerInputs",
+    "optexp_jax.runs.selection:UnitChoice",
+    "optexp_jax.runs.null:NullModel",
+    "optexp_jax.cli.explaining:Execution",
+)
+
+
+def _written(kind: Any) -> str:
+    return (
+        kind.__name__ if isinstance(kind, type) else str(kind).replace(f"{ox.OR.__module__}.", "")
+    )
 
 
 def test_help_comes_from_what_is_written_about_fields():
-    @dataclasses.dataclass(frozen=True)
-    class Settings:
-        """How to do it. The `depth` is how deep."""
+    source = '''
+class Settings:
+    """How to do it. The `depth` is how deep."""
 
-        depth: int = 3
-        name: str | None = None
-        """Whose it is."""
-
-    depth, name = options_of(Settings)
+    depth: int = 3
+    name: str | None = None
+    """Whose it is."""
+'''
+    depth, name = (make_option(field, field.name) for field in fields_in(source, "Settings"))
     assert depth.help == "the depth is how deep (default: 3)"
     assert name.help == "whose it is"
     assert depth.convert("4") == 4
-    assert field_docs(ox.TightBounds)["beam"].startswith("Labels of each length")
+    (beam,) = read_fields("optexp_jax.bounds.tight:TightBounds")
+    assert beam.help.startswith("Labels of each length")
 
 
 def test_every_option_has_help(capsys: pytest.CaptureFixture[str]):

@@ -13,7 +13,7 @@ from chaos import Count
 from run_cases import COMMAND_LINE, HERE, memory_layer, same, start_explaining, stored_layer
 
 import optexp_jax as ox
-from optexp_command import INTERRUPTED, PATIENCE
+from optexp_jax.cli.interrupts import INTERRUPTED, PATIENCE
 from optexp_jax.runs import Run, UnitResult, explain_layer
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.layers import StoredLayer
@@ -69,12 +69,13 @@ def test_a_run_that_is_interrupted_at_any_moment_ends_the_same(
 
 
 LOSES_ONE = f"""
-import sys, time, types
+import sys, time
 sys.path[:0] = [{str(HERE.parent)!r}]
-package, cli = types.ModuleType("optexp_jax"), types.ModuleType("optexp_jax.cli")
-sys.modules.update({{"optexp_jax": package, "optexp_jax.cli": cli}})
+from optexp_jax import cli
+from optexp_jax.cli.interrupts import interrupts
 
 def main():
+    interrupts.begin()
     print("ready", flush=True)
     try:
         time.sleep(60)
@@ -102,6 +103,40 @@ def test_an_interrupt_that_is_lost_is_raised_again(second: str):
     assert process.returncode == INTERRUPTED
     assert error in ("optexp: interrupted\n", "")
     assert time.monotonic() - start < SLOWEST
+
+
+SLOW_IMPORT = f"""
+import sys, time, importlib.abc
+sys.path[:0] = [{str(HERE.parent)!r}]
+
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "optexp_jax.cli.explaining":
+            print("ready", flush=True)
+            try:
+                time.sleep(60)
+            finally:
+                print("raised", flush=True)
+
+sys.meta_path.insert(0, Slow())
+sys.argv[1:] = ["explain", "--run", "x"]
+"""
+
+
+def test_an_interrupt_is_not_raised_while_large_modules_are_imported():
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_IMPORT + COMMAND_LINE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    printed, error = process.communicate(timeout=SLOWEST)
+    assert process.returncode == INTERRUPTED
+    assert error == "optexp: interrupted\n"
+    assert printed == "", "it would crash JAX"
 
 
 def test_a_second_ctrl_c_ends_at_once():

@@ -13,6 +13,7 @@ import optexp_jax as ox
 from optexp_jax import cli
 from optexp_jax.activations import list_layers, load_model
 from optexp_jax.activations.demo_network import WEIGHTS
+from optexp_jax.cli import demo
 from optexp_jax.datasets.shapes import Shapes
 from optexp_jax.demo import LAYER, Demo, make_demo
 
@@ -69,7 +70,7 @@ def overlap(mask: np.ndarray, bitmap: np.ndarray) -> float:
 def test_demo_table_is_plain_when_piped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, small_demo: Demo
 ):
-    monkeypatch.setattr(cli.demo, "make_demo", lambda folder, seed: small_demo)
+    monkeypatch.setattr(demo, "make_demo", lambda folder, seed: small_demo)
     first = run_json(capsys, "demo", "--length", "1")
     assert cli.main(["demo", "--length", "1"]) == 0
     captured = capsys.readouterr()

@@ -317,10 +317,10 @@ def test_random_weights_are_the_same_every_time():
         ("places365:vgg", "Places365 networks are resnet18"),
         ("places365:resnet18", "resnet18_places365.pth.tar and pass it"),
         ("model_cases:make_nothing", "must return a torch.nn.Module"),
-        ("model_cases:nothing_here", "cannot be imported"),
+        ("model_cases:nothing_here", "model_cases has no nothing_here"),
         ("model_cases:make_failure", r"RuntimeError: no weights here \(.*model_cases.py, line"),
         ("model_cases:make_with_argument", "called without arguments, raised TypeError"),
-        ("no_such_module:make", "cannot be imported"),
+        ("no_such_module:make", "there is no module no_such_module"),
         ("nowhere.pt", "no TorchScript file"),
     ],
 )

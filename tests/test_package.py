@@ -1,11 +1,19 @@
 """The package as a whole: what importing it does, its metadata, and what the repository holds."""
 
+import ast
+import importlib
 import importlib.metadata
 import importlib.resources
+import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import tomllib
+import venv
 from pathlib import Path
 
 import pytest
@@ -28,7 +36,8 @@ def test_import_leaves_torch_and_jax_flags_alone():
     run_python(
         "import sys, jax\n"
         "before = dict(jax.config.values)\n"
-        "import optexp_jax\n"
+        "import optexp_jax as ox\n"
+        "for name in dir(ox): getattr(ox, name)\n"
         "loaded = {'torch', 'torchvision'} & set(sys.modules)\n"
         "assert not loaded, f'import optexp_jax imported {loaded}'\n"
         "after = dict(jax.config.values)\n"
@@ -37,13 +46,60 @@ def test_import_leaves_torch_and_jax_flags_alone():
     )
 
 
+def test_import_alone_loads_nothing_large():
+    run_python(
+        "import sys, optexp_jax\n"
+        "large = {'jax', 'equinox', 'torch', 'numpy', 'scipy', 'zarr', 'rich'} & set(sys.modules)\n"
+        "assert not large, f'import optexp_jax imported {large}'"
+    )
+
+
+def test_every_public_name_is_found_in_any_order():
+    # The module `explain` would hide the function of that name, if it were imported first.
+    run_python(
+        "import sys\n"
+        "import optexp_jax.explain, optexp_jax.demo, optexp_jax as ox\n"
+        "assert callable(ox.explain)\n"
+        "for name in dir(ox): assert getattr(ox, name) is getattr(ox, name), name\n"
+        "from optexp_jax import *\n"
+        "assert explain is ox.explain and datasets is sys.modules['optexp_jax.datasets']"
+    )
+
+
+def test_public_names_are_the_same_for_people_and_for_type_checkers():
+    tree = ast.parse((ROOT / "optexp_jax" / "__init__.py").read_text())
+    (block,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    imported = {
+        (node.module, alias.name)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    homes = {(module, name) for module, names in ox._HOMES.items() for name in names}
+    assert imported == homes | {("optexp_jax", part) for part in ox._PARTS}
+    assert sorted(ox.__all__) == sorted(name for _, name in imported)
+    assert dir(ox) == sorted([*ox.__all__, "__version__"])
+    for module, name in homes:
+        assert getattr(ox, name) is getattr(importlib.import_module(module), name)
+
+
+def test_names_that_there_are_not():
+    with pytest.raises(AttributeError, match="no attribute 'Optimum'"):
+        _ = ox.Optimum  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def test_import_needs_no_extra():
     # A None in sys.modules makes the import of that name fail, as if it were not installed.
     run_python(
         "import sys\n"
         "extras = ['torch', 'torchvision', 'matplotlib', 'pandas', 'dask', 'distributed']\n"
         "sys.modules.update(dict.fromkeys(extras))\n"
-        "import optexp_jax"
+        "import optexp_jax as ox\n"
+        "for name in dir(ox): getattr(ox, name)"
     )
 
 
@@ -64,17 +120,103 @@ def test_citation_has_the_same_version():
 def test_console_command_loads():
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="optexp")
     assert callable(command.load())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert command.value == project["scripts"]["optexp"], "install the package again"
+
+
+def third_party_imports() -> set[str]:
+    """What the package imports that is neither Python's nor its own."""
+    found: set[str] = set()
+    for path in (ROOT / "optexp_jax").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add((node.module or "").partition(".")[0])
+    return found - sys.stdlib_module_names - {"optexp_jax"}
+
+
+def declared() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    used = [*project["dependencies"], *(want for name in RUNTIME_EXTRAS for want in extras[name])]
+    return {re.split(r"[\[><=]", want)[0].replace("-", "_") for want in used}
+
+
+RUNTIME_EXTRAS = ("torch", "coco", "table", "dask")
+IMPORT_NAMES = {"pillow": "PIL"}
+NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision"}
+"""What JAX and pandas import; what brings distributed; what is imported by a name in a string."""
+BROUGHT = {"distributed"}
+
+
+def test_what_is_imported_is_declared_and_the_other_way_round():
+    names = {IMPORT_NAMES.get(name, name) for name in declared()}
+    assert third_party_imports() == (names - NOT_IMPORTED) | BROUGHT
+
+
+@pytest.mark.slow
+def test_the_built_package_works_outside_the_checkout(tmp_path: Path):
+    """The sdist, the wheel made of it, and both commands and examples in an environment of its own.
+
+    What it depends on is taken from this environment, so that no network is needed; the package
+    itself is not, because files that make it importable here are not read there.
+    """
+    pytest.importorskip("build")
+    checkout = tmp_path / "checkout"
+    for path in repository_files():
+        target = checkout / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+    built = tmp_path / "dist"
+    run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(built), str(checkout)])
+    (sdist,), (wheel,) = built.glob("*.tar.gz"), built.glob("*.whl")
+    with tarfile.open(sdist) as opened:
+        inside = {name.partition("/")[2] for name in opened.getnames()}
+    for name in ("README.md", "LICENSE", "pyproject.toml", "Makefile", "tests/conftest.py"):
+        assert name in inside, name
+    assert not [name for name in inside if name.endswith(".pyc")]
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    run([sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", str(wheel)])
+    (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    shown = run([str(python), "-c", "import optexp_jax; print(optexp_jax.__file__)"], cwd=tmp_path)
+    assert Path(shown.strip()).is_relative_to(packages)
+    code, printed = readme_example()
+    assert run([str(python), "-c", code], cwd=tmp_path) == printed
+    optexp = str(tmp_path / "venv" / "bin" / "optexp")
+    assert run([optexp, "--version"], cwd=tmp_path) == f"optexp {ox.__version__}\n"
+    assert "usage: optexp explain" in run([optexp, "explain", "--help"], cwd=tmp_path)
+    if importlib.util.find_spec("torch") is not None:
+        assert "proved to be the best" in run([optexp, "demo"], cwd=tmp_path)
+
+
+def run(command: list[str], cwd: Path | None = None) -> str:
+    """What a command prints, run without this checkout's settings."""
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        command, cwd=cwd, env=kept, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_package_is_marked_as_typed():
     assert (importlib.resources.files("optexp_jax") / "py.typed").is_file()
 
 
-def test_readme_example_prints_what_it_shows():
+def readme_example() -> tuple[str, str]:
+    """README.md's first example, and what it prints."""
     readme = (ROOT / "README.md").read_text()
     block = re.search(r"```python\n(.*?)```\s+```text\n(.*?)```", readme, re.DOTALL)
     assert block is not None, "README.md shows no Python example followed by its output"
-    assert run_python(block[1]) == block[2]
+    return block[1], block[2]
+
+
+def test_readme_example_prints_what_it_shows():
+    code, printed = readme_example()
+    assert run_python(code) == printed
 
 
 # Folders that name one person's machine. Written in parts, so that this file does not match itself.

@@ -21,6 +21,7 @@ from optexp_jax.activations import (
     find_images,
     record_activations,
 )
+from optexp_jax.cli import activations, layers
 from optexp_jax.datasets import BadSampleError, DatasetSpec
 from optexp_jax.datasets.build import build_table
 
@@ -178,7 +179,7 @@ def test_help_shows_an_example_that_parses(capsys, monkeypatch, tmp_path, comman
         raise ValueError("not run, only parsed")
 
     monkeypatch.chdir(tmp_path)
-    for module in (cli.layers, cli.activations):
+    for module in (layers, activations):
         monkeypatch.setattr(module, "load_from_options", fail)
     monkeypatch.setattr("optexp_jax.activations.checkpoints.read_state", fail)
     assert cli.main(example.split()[1:]) == 1

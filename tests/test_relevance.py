@@ -9,6 +9,7 @@ from tight_helpers import each_subset, most_w
 
 import optexp_jax as ox
 from optexp_jax.operators import Operator
+from optexp_jax.problem import Problem
 from optexp_jax.tight import local_concepts
 from optexp_jax.tight.forms import OPERATORS
 from optexp_jax.tight.local_concepts import LocalConcepts
@@ -71,7 +72,7 @@ def test_what_cannot_add_enough_is_left_out():
         list("abcdef"),
     )
     neuron = ox.NeuronCounts.from_signatures(table, [counts[0] for counts in rows.values()])
-    problem = ox.problem.Problem(table, neuron, 3, OPERATORS)
+    problem = Problem(table, neuron, 3, OPERATORS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_concepts, "SMALL_TABLE", 0)
         patch.setattr(local_concepts, "FEW", 1 / 3)

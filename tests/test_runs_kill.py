@@ -146,7 +146,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path):
     assert 2 <= done < 40
     assert Run(tmp_path / "run").counts.claimed == 0
     last = error.splitlines()[-1]
-    assert f"{done} of 40 units are stored" in last
+    assert f"{done} of 40 units stored" in last
     assert last.endswith(f"optexp explain --run {tmp_path / 'run'}")
     again = ["explain", "--run", str(tmp_path / "run"), "-q"]
     assert cli.main(again) == 1, "a run folder does not say whose code is run"

@@ -1,6 +1,8 @@
 """The run store: claims, leases, takeovers, transactions, and what it refuses."""
 
+import contextlib
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -80,10 +82,11 @@ def test_results_come_back_as_they_were(store: RunStore):
 def test_columns_can_be_read_without_this_package(store: RunStore):
     store.claim(1)
     store.commit(UnitResult(0, FOUND, null(FOUND.score)))
-    row = sqlite3.connect(store.folder / FILE).execute(
-        'SELECT formula, intersection, "union", status, p_value FROM units WHERE unit = 0'
-    )
-    assert row.fetchone() == (str(FOUND.formula), 2**40 + 1, 2**41, "feasible", 0.3)
+    with contextlib.closing(sqlite3.connect(store.folder / FILE)) as connection:
+        row = connection.execute(
+            'SELECT formula, intersection, "union", status, p_value FROM units WHERE unit = 0'
+        ).fetchone()
+    assert row == (str(FOUND.formula), 2**40 + 1, 2**41, "feasible", 0.3)
 
 
 def test_units_are_claimed_once(store: RunStore):
@@ -126,7 +129,8 @@ def test_claims_of_a_dead_process_are_free_at_once(store: RunStore):
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     here = Owner.here()
     ticks = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
-    owner = Owner(here.host, child.pid, ticks)
+    started = int(ticks) / os.sysconf("SC_CLK_TCK")
+    owner = Owner(here.host, child.pid, f"{started:.2f}")
     other = as_process(store, owner)
     other.claim(20)
     assert not owner.is_gone
@@ -211,9 +215,8 @@ def test_what_is_no_run_is_refused(tmp_path: Path):
 
 
 def test_runs_of_a_later_format_are_refused(store: RunStore):
-    sqlite3.connect(store.folder / FILE, isolation_level=None).execute(
-        "UPDATE meta SET value = '99' WHERE key = 'format'"
-    )
+    with contextlib.closing(sqlite3.connect(store.folder / FILE, isolation_level=None)) as other:
+        other.execute("UPDATE meta SET value = '99' WHERE key = 'format'")
     with pytest.raises(RunStoreError, match="format 99"):
         RunStore.open(store.folder)
 

@@ -146,7 +146,7 @@ def test_damage_is_noticed(
     assert cli.main(["verify", str(wrong.path)]) == 1
     captured = capsys.readouterr()
     assert "1 wrong" in captured.out
-    assert captured.err.startswith("optexp verify: 1 of 3 results are wrong: units 1")
+    assert captured.err.startswith("optexp verify: 1 of 3 results is wrong: unit 1")
 
 
 def test_the_command_says_what_was_checked(run: Run, capsys: pytest.CaptureFixture[str]):
@@ -154,7 +154,7 @@ def test_the_command_says_what_was_checked(run: Run, capsys: pytest.CaptureFixtu
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2] == "2 units checked, 2 optima re-proved, 0 wrong"
     assert lines[-1] == (
-        "Not checked: times and counters of work, and who did it; 1 units that were not asked for."
+        "Not checked: times and counters of work, and who did it; 1 unit that was not asked for."
     )
     assert cli.main(["verify", str(run.path), "--units", "7"]) == 1
     assert "no unit 7" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import difflib
 import importlib
-import sys
 import traceback
 import warnings
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from optexp_jax.activations.vision_models import (
     pretrained_state,
     vision_preprocessing,
 )
+from optexp_jax.own_code import find_object
 
 PLACES365 = {
     "resnet18": ("resnet18_places365.pth.tar", 224),
@@ -178,16 +178,7 @@ def _load_script(path: Path, name: str, weights: str | Path | None, trust: bool)
 def _load_own(
     module_name: str, function: str, weights: str | Path | None, trust: bool
 ) -> LoadedModel:
-    # A module beside the caller, as `python -m` would find it; a console command would not.
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        make = getattr(importlib.import_module(module_name), function)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"{module_name}:{function} cannot be imported ({error}). Give a function as "
-            "module:function, or a model by name."
-        ) from error
+    make = find_object(f"{module_name}:{function}", "function")
     try:
         made: object = _randomly(make)
     except Exception as error:  # It is not our code.

@@ -1,7 +1,35 @@
-"""`python -m optexp_jax.cli`, the same as `optexp` but for Ctrl-C while it starts."""
+"""`optexp`, and `python -m optexp_jax.cli`: where the command starts."""
 
+import os
 import sys
 
-from optexp_command import main
+try:
+    from optexp_jax.cli.interrupts import INTERRUPTED, interrupts
+except BaseException as error:
+    # Ctrl-C before anything listens to it; in the body of a class it comes out as another error.
+    if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+        raise
+    os.write(2, b"optexp: interrupted\n")
+    os._exit(130)
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command line and return its exit code."""
+    interrupts.listen()
+    try:
+        from optexp_jax.cli import main as run
+
+        code = run()
+        sys.stdout.flush()
+    except BaseException:
+        # What an interrupt in a function that JAX calls leads to may have any name.
+        if not interrupts.asked:
+            raise
+        interrupts.hear()
+        print("optexp: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return INTERRUPTED if interrupts.asked else code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,22 +1,23 @@
 """`optexp activations`: a layer's activations over a dataset, stored."""
 
-import argparse
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
+from optexp_jax.cli.allowed import ALLOW_HELP, parse_allowed
 from optexp_jax.cli.bars import bar
-from optexp_jax.cli.model_options import add_model_options, load_from_options
-from optexp_jax.cli.parsing import Commands, at_least
+from optexp_jax.cli.failures import plural
+from optexp_jax.cli.model_options import add_model_options, import_torch, load_from_options
+from optexp_jax.cli.parsing import at_least
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "activations",
-        help="store a layer's activations over a dataset",
-        description="Show all images of a dataset to a model and store what one layer gives. A run "
-        "that was interrupted goes on when it is started again.",
-        epilog="example: optexp activations --model demo --layer conv4 --data shapes --out A",
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "Show all images of a dataset to a model and store what one layer gives. A run "
+        "that was interrupted goes on when it is started again."
     )
+    parser.epilog = "example: optexp activations --model demo --layer conv4 --data shapes --out A"
     parser.add_argument("--model", required=True, help="as `optexp layers` takes it")
     parser.add_argument("--layer", required=True, help="a name that `optexp layers` lists")
     parser.add_argument(
@@ -34,10 +35,12 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--device", default="cpu", help="where the model runs, such as cuda (default: cpu)"
     )
-    parser.set_defaults(run=_run)
+    parser.add_argument("--allow", metavar="NAMES", help=ALLOW_HELP)
+    parser.set_defaults(run=_run, prepare=import_torch)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: Namespace) -> None:
+    parse_allowed(options.allow)
     model = load_from_options(options.model, options)
     from optexp_jax.activations.record import find_images, record_activations
 
@@ -54,6 +57,6 @@ def _run(options: argparse.Namespace) -> None:
         )
     n_samples, n_units, rows, columns = store.shape
     print(
-        f"{options.out}: {n_units} units of {options.layer} in {model.name}, {n_samples} samples, "
-        f"maps of {rows}x{columns}"
+        f"{options.out}: {plural(n_units, 'unit')} of {options.layer} in {model.name}, "
+        f"{plural(n_samples, 'sample')}, maps of {rows}x{columns}"
     )

@@ -24,10 +24,13 @@ Told = Callable[[int, int | None], None]
 def bar(what: str, *, in_bytes: bool = False) -> Generator[Told]:
     """A function to tell the progress to, shown as a bar on stderr if that is a terminal."""
     console = make_console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
     columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
     columns += [DownloadColumn(), TransferSpeedColumn()] if in_bytes else [MofNCompleteColumn()]
     columns.append(TimeRemainingColumn())
-    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    progress = Progress(*columns, console=console, transient=True)
     task = progress.add_task(what, total=None)
 
     def tell(done: int, total: int | None) -> None:

@@ -17,9 +17,9 @@ PIPE_WIDTH = 160
 def with_progress(items: Iterable[_T], total: int, what: str) -> Iterable[_T]:
     """The items, with a bar on stderr while they come, if stderr is a terminal."""
     console = make_console(stderr=True)
-    return rich.progress.track(
-        items, what, total, console=console, transient=True, disable=not console.is_terminal
-    )
+    if not console.is_terminal:
+        return items
+    return rich.progress.track(items, what, total, console=console, transient=True)
 
 
 def results_console() -> Console:

@@ -1,20 +1,22 @@
 """`optexp data`: from datasets on disk to concept tables, and what tables hold."""
 
-from optexp_jax.cli import data_build, data_download, data_info, data_show
-from optexp_jax.cli.parsing import Commands
+from argparse import ArgumentParser
+from collections.abc import Sequence
 
-ACTIONS = (data_build, data_info, data_show, data_download)
+from optexp_jax.cli.parsing import add_commands
+
+ACTIONS = {
+    "build": "build a concept table from a dataset",
+    "info": "describe a concept table",
+    "show": "draw a contact sheet of images that hold a concept",
+    "download": "download a dataset, or say how to get it",
+}
 
 
-def add(commands: Commands) -> None:
-    """Add the command and its actions."""
-    parser = commands.add_parser(
-        "data",
-        help="build, describe and show concept tables; download datasets",
-        description="Build concept tables from annotated images, look into them, and download "
-        "datasets.",
-        epilog="example: optexp data build shapes --option n=64 --out shapes.zarr",
+def fill(parser: ArgumentParser, arguments: Sequence[str]) -> None:
+    """Add the actions."""
+    parser.description = (
+        "Build concept tables from annotated images, look into them, and download datasets."
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS:
-        action.add(actions)
+    parser.epilog = "example: optexp data build shapes --option n=64 --out shapes.zarr"
+    add_commands(parser, ACTIONS, arguments, kind="ACTION", prefix="data_")

@@ -6,13 +6,17 @@ import json
 import os
 import re
 import time
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import optexp_jax
 from optexp_jax.cli.bars import bar
 from optexp_jax.cli.console import results_console
-from optexp_jax.cli.parsing import Commands, at_least
+from optexp_jax.cli.failures import plural
+from optexp_jax.cli.nearest import did_you_mean
+from optexp_jax.cli.parsing import at_least
 from optexp_jax.concepts import ConceptTable
 from optexp_jax.datasets.build import DEFAULT_MASK_SHAPE, build_table
 from optexp_jax.datasets.derived import DERIVATIONS
@@ -23,20 +27,18 @@ from optexp_jax.datasets.spec import DatasetSpec
 SHOWN_SKIPPED = 5
 
 
-def add(actions: Commands) -> None:
-    """Add the action."""
-    parser = actions.add_parser(
-        "build",
-        help="build a concept table from a dataset",
-        description="Read a dataset's annotations and build its concept table. A build that was "
-        "interrupted goes on when the same command is run again.",
-        epilog="example: optexp data build broden --root broden1_224 --out broden.zarr",
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "Read a dataset's annotations and build its concept table. A build that was "
+        "interrupted goes on when the same command is run again."
     )
+    parser.epilog = "example: optexp data build broden --root broden1_224 --out broden.zarr"
     parser.add_argument(
         "kind",
         metavar="KIND",
-        help=f"the kind of dataset: {', '.join(sorted(KINDS))}, package.module.function for one of "
-        "your own, or a whole spec such as shapes:n=200",
+        help=f"the kind of dataset: {', '.join(sorted(KINDS))}, module:function for one of your "
+        "own, or a whole spec such as shapes:n=200",
     )
     parser.add_argument("--root", metavar="DIR", help="the dataset's folder or file")
     parser.add_argument("--out", metavar="TABLE", required=True, type=Path, help="the new table")
@@ -111,7 +113,7 @@ def _print(out: Path, table: ConceptTable, provenance: Provenance, seconds: floa
         for sample in skipped[:SHOWN_SKIPPED]
     ]
     if len(skipped) > SHOWN_SKIPPED:
-        lines.append(f"skipped {len(skipped) - SHOWN_SKIPPED} more samples")
+        lines.append(f"skipped {plural(len(skipped) - SHOWN_SKIPPED, 'more sample')}")
     lines.append(f"{out} was built in {seconds:.1f} s. Next: optexp data info {out}")
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -154,7 +156,10 @@ def _derivations(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
         if name not in DERIVATIONS:
-            raise argparse.ArgumentTypeError(f"{name!r} is not among {', '.join(DERIVATIONS)}")
+            near = did_you_mean(name, DERIVATIONS)
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is not among {', '.join(DERIVATIONS)}.{near}"
+            )
     return names
 
 

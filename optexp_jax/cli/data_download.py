@@ -4,28 +4,27 @@ import argparse
 import dataclasses
 import json
 import re
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import optexp_jax
 from optexp_jax.cli.bars import bar
-from optexp_jax.cli.parsing import Commands
 from optexp_jax.datasets.sources import REGISTRATIONS, SOURCES, Registration
 
 if TYPE_CHECKING:
     from optexp_jax.datasets.download import Downloaded
 
 
-def add(actions: Commands) -> None:
-    """Add the action."""
-    parser = actions.add_parser(
-        "download",
-        help="download a dataset, or say how to get it",
-        description="Download a dataset and unpack it. A download that was cut off goes on when "
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "Download a dataset and unpack it. A download that was cut off goes on when "
         "the same command is run again. For datasets that need a registration, the steps are "
-        "printed.",
-        epilog="example: optexp data download broden1_224 --to datasets",
+        "printed."
     )
+    parser.epilog = "example: optexp data download broden1_224 --to datasets"
     names = [*SOURCES, *REGISTRATIONS]
     parser.add_argument(
         "name", metavar="NAME", choices=names, help=f"the dataset: {', '.join(names)}"

@@ -1,8 +1,8 @@
 """`optexp data info`: what a concept table holds and where it comes from."""
 
-import argparse
 import dataclasses
 import json
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ from rich.text import Text
 
 import optexp_jax
 from optexp_jax.cli.console import results_console
-from optexp_jax.cli.parsing import Commands, at_least
+from optexp_jax.cli.failures import plural
+from optexp_jax.cli.parsing import at_least
 from optexp_jax.concepts import Concept, ConceptTable
 from optexp_jax.datasets.provenance import Provenance, find_provenance
 
@@ -31,15 +32,13 @@ class CategoryCount:
     """Concepts that occur nowhere."""
 
 
-def add(actions: Commands) -> None:
-    """Add the action."""
-    parser = actions.add_parser(
-        "info",
-        help="describe a concept table",
-        description="Count a table's samples, concepts and categories, list its largest and "
-        "smallest concepts, and say which dataset it was built from.",
-        epilog="example: optexp data info broden.zarr --top 5",
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "Count a table's samples, concepts and categories, list its largest and "
+        "smallest concepts, and say which dataset it was built from."
     )
+    parser.epilog = "example: optexp data info broden.zarr --top 5"
     parser.add_argument("table", metavar="TABLE", type=Path, help="the table")
     parser.add_argument(
         "--top", metavar="N", type=at_least(1), default=10, help="concepts to list (default: 10)"
@@ -51,7 +50,7 @@ def add(actions: Commands) -> None:
     parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: Namespace) -> None:
     table = ConceptTable.load(options.table, verify=options.verify)
     provenance = find_provenance(options.table)
     order = np.argsort(-table.concept_sizes, kind="stable").tolist()
@@ -115,7 +114,9 @@ def _origin(provenance: Provenance | None) -> list[str]:
     if provenance.skipped:
         names = ", ".join(sample.name for sample in provenance.skipped[:5])
         more = ", ..." if len(provenance.skipped) > 5 else ""
-        lines.append(f"{len(provenance.skipped)} samples could not be read: {names}{more}")
+        lines.append(
+            f"{plural(len(provenance.skipped), 'sample')} could not be read: {names}{more}"
+        )
     return lines
 
 

@@ -1,12 +1,15 @@
 """`optexp data show`: images that hold a concept, with its place marked."""
 
-import argparse
 import json
 import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import optexp_jax
-from optexp_jax.cli.parsing import Commands, at_least
+from optexp_jax.cli.allowed import ALLOW_HELP, parse_allowed
+from optexp_jax.cli.failures import plural
+from optexp_jax.cli.parsing import at_least
 from optexp_jax.concepts import ConceptTable
 from optexp_jax.datasets.contact_sheet import (
     SheetSettings,
@@ -19,15 +22,13 @@ from optexp_jax.datasets.provenance import read_provenance
 from optexp_jax.formula import Formula
 
 
-def add(actions: Commands) -> None:
-    """Add the action."""
-    parser = actions.add_parser(
-        "show",
-        help="draw a contact sheet of images that hold a concept",
-        description="Draw images of a table's dataset in which a concept or formula holds, with "
-        "its place outlined and the rest dimmed.",
-        epilog="example: optexp data show shapes.zarr --concept red-c --out red.png",
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "Draw images of a table's dataset in which a concept or formula holds, with "
+        "its place outlined and the rest dimmed."
     )
+    parser.epilog = "example: optexp data show shapes.zarr --concept red-c --out red.png"
     parser.add_argument("table", metavar="TABLE", type=Path, help="the table")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--concept", metavar="NAME", help="the concept to show")
@@ -50,11 +51,13 @@ def add(actions: Commands) -> None:
         help="images from most to least of the concept, instead of those with most of it",
     )
     parser.add_argument("--root", metavar="DIR", help="the dataset's folder, if it was moved")
+    parser.add_argument("--allow", metavar="NAMES", help=ALLOW_HELP)
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: Namespace) -> None:
+    parse_allowed(options.allow)
     table = ConceptTable.load(options.table)
     if options.concept is None:
         formula = Formula.parse(options.formula, table)
@@ -96,6 +99,6 @@ def _run(options: argparse.Namespace) -> None:
         print(json.dumps(told, indent=2))
     else:
         print(
-            f"{out} shows {len(chosen)} of the {len(holding)} samples (of {table.n_samples}) in "
-            f"which {formula} holds"
+            f"{out} shows {len(chosen)} of the {plural(len(holding), 'sample')} "
+            f"(of {table.n_samples}) in which {formula} holds"
         )

@@ -1,9 +1,9 @@
 """`optexp demo`: the units of a small network, explained."""
 
-import argparse
 import json
 import statistics
 import tempfile
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from rich.text import Text
 
 import optexp_jax
 from optexp_jax.cli.console import results_console, with_progress
-from optexp_jax.cli.parsing import Commands, at_least
+from optexp_jax.cli.parsing import at_least
 from optexp_jax.cli.terminal import make_console
 from optexp_jax.demo import LAYER, MODEL, Demo, DemoResult, explain_demo, make_demo
 from optexp_jax.explanation import Explanation, Status
@@ -23,16 +23,14 @@ SHOWN = 12
 """Units in the table; the JSON has all."""
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="explain the units of a small network on generated scenes",
-        description="Generate annotated scenes, show them to a small network that comes with the "
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "Generate annotated scenes, show them to a small network that comes with the "
         "package, and find the best formula of each unit of a layer. It takes half a minute, needs "
-        "no data, and needs torch.",
-        epilog="example: optexp demo --seed 1 --length 2",
+        "no data, and needs torch."
     )
+    parser.epilog = "example: optexp demo --seed 1 --length 2"
     parser.add_argument(
         "--seed", type=at_least(0), default=0, help="another seed, other scenes (default: 0)"
     )
@@ -46,7 +44,7 @@ def add(commands: Commands) -> None:
     parser.set_defaults(run=_run_demo)
 
 
-def _run_demo(options: argparse.Namespace) -> None:
+def _run_demo(options: Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="optexp-demo-") as folder:
         with make_console(stderr=True).status("Drawing scenes and showing them to the network"):
             demo = make_demo(Path(folder), options.seed)
@@ -58,7 +56,7 @@ def _run_demo(options: argparse.Namespace) -> None:
             _print_demo(options, demo, results)
 
 
-def _print_demo(options: argparse.Namespace, demo: Demo, results: Sequence[DemoResult]) -> None:
+def _print_demo(options: Namespace, demo: Demo, results: Sequence[DemoResult]) -> None:
     console = results_console()
     best_first = sorted(results, key=lambda result: -result.best.iou)[:SHOWN]
     console.print(
@@ -108,9 +106,7 @@ def _formula_cells(explanation: Explanation) -> tuple[Text, str]:
     return Text(str(explanation.formula or "none")), f"{explanation.iou:.3f}"
 
 
-def _demo_json(
-    options: argparse.Namespace, demo: Demo, results: Sequence[DemoResult]
-) -> dict[str, Any]:
+def _demo_json(options: Namespace, demo: Demo, results: Sequence[DemoResult]) -> dict[str, Any]:
     table = demo.table
     return {
         "version": optexp_jax.__version__,

@@ -70,9 +70,9 @@ def open_inputs(inputs: LayerInputs, folder: Path) -> Opener:
     activations = inputs.activations or _record(
         inputs, table, folder / "layer" / "activations.zarr"
     )
-    for path in (table, activations):
+    for option, path in (("--table", table), ("--activations", activations)):
         if not path.exists():
-            raise FileNotFoundError(f"There is nothing at {path}.")
+            raise FileNotFoundError(f"There is nothing at {path}. Check the path of {option}.")
     return StoredLayer(str(table.resolve()), str(activations.resolve()), inputs.range)
 
 

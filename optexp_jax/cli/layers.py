@@ -1,7 +1,8 @@
 """`optexp layers`: what a model's layers are called, and what they give."""
 
-import argparse
 import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import rich.box
@@ -9,21 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from optexp_jax.cli.console import results_console
-from optexp_jax.cli.model_options import add_model_options, load_from_options
-from optexp_jax.cli.parsing import Commands
+from optexp_jax.cli.model_options import add_model_options, import_torch, load_from_options
 
 if TYPE_CHECKING:
     from optexp_jax.activations import LayerInfo
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "layers",
-        help="list the layers of a model",
-        description="List the layers of a model with the shapes of their outputs for one image.",
-        epilog="example: optexp layers resnet18 --weights random",
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "List the layers of a model with the shapes of their outputs for one image."
     )
+    parser.epilog = "example: optexp layers resnet18 --weights random"
     parser.add_argument(
         "model",
         metavar="MODEL",
@@ -32,10 +30,10 @@ def add(commands: Commands) -> None:
     )
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, prepare=import_torch)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: Namespace) -> None:
     model = load_from_options(options.model, options)
     from optexp_jax.activations.layers import list_layers
 

@@ -1,15 +1,17 @@
 """The options with which every command names a model."""
 
 import argparse
+import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from optexp_jax.activations.layouts import LAYOUTS
-from optexp_jax.activations.torch_import import require_torch
 from optexp_jax.cli.parsing import at_least
 
 if TYPE_CHECKING:
     from optexp_jax.activations import LoadedModel
+
+LAYOUTS = ("auto", "nchw", "nhwc", "tokens")
+"""Those of `optexp_jax.activations.layouts`, which is imported only with a model."""
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +46,16 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def import_torch() -> None:
+    """Import what runs a model, or say how to get it."""
+    from optexp_jax.activations.torch_import import require_torch
+
+    require_torch()
+    importlib.import_module("optexp_jax.activations.record")
+
+
 def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
     """The model that the options describe."""
-    require_torch()
     from dataclasses import replace
 
     from optexp_jax.activations.models import load_model

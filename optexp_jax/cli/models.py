@@ -1,20 +1,17 @@
 """`optexp models convert`: weights from a checkpoint into a file that cannot run code."""
 
-import argparse
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
-from optexp_jax.activations.torch_import import require_torch
-from optexp_jax.cli.parsing import Commands
+from optexp_jax.cli.failures import plural
+from optexp_jax.cli.model_options import import_torch
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "models",
-        help="convert checkpoints",
-        description="Convert checkpoints to safetensors.",
-        epilog="example: optexp models convert old.pth.tar new.safetensors --trust",
-    )
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = "Convert checkpoints to safetensors."
+    parser.epilog = "example: optexp models convert old.pth.tar new.safetensors --trust"
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     convert = actions.add_parser(
         "convert",
@@ -31,11 +28,10 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="allow a checkpoint that runs code when it is read",
     )
-    convert.set_defaults(run=_convert)
+    convert.set_defaults(run=_convert, prepare=import_torch)
 
 
-def _convert(options: argparse.Namespace) -> None:
-    require_torch()
+def _convert(options: Namespace) -> None:
     from optexp_jax.activations.checkpoints import read_state, write_safetensors
 
     if options.target.suffix != ".safetensors":
@@ -43,4 +39,4 @@ def _convert(options: argparse.Namespace) -> None:
     state = read_state(options.source, trust=options.trust)
     write_safetensors(state, options.target)
     total = sum(tensor.numel() for tensor in state.values())
-    print(f"{options.target}: {len(state)} tensors, {total} numbers")
+    print(f"{options.target}: {plural(len(state), 'tensor')}, {plural(total, 'number')}")

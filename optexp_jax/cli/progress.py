@@ -9,6 +9,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from optexp_jax.cli.explain import OPTION_NAMES
+from optexp_jax.cli.failures import in_option_spelling, plural
 from optexp_jax.cli.terminal import make_console
 from optexp_jax.explanation import Status
 from optexp_jax.runs.observer import Observer
@@ -33,20 +35,21 @@ class PlainLines(Observer):
 
     def begin(self, counts: Counts) -> None:
         if counts.finished:
-            _say(f"going on: {counts.finished} of {counts.total} units are done already")
+            _say(f"going on: {counts.finished} of {plural(counts.total, 'unit')} done already")
 
     def unit_finished(self, result: UnitResult, counts: Counts) -> None:
         _say(f"[{counts.finished}/{counts.total}] unit {result.unit}: {summary(result)}")
 
     def waiting(self, counts: Counts) -> None:
-        _say(f"waiting for {counts.claimed} units that other processes work on")
+        _say(f"waiting for {plural(counts.claimed, 'unit')} that other processes work on")
 
 
 def summary(result: UnitResult) -> str:
     """A unit's result in one line."""
     found = result.explanation
     if found is None:
-        return f"failed: {' '.join((result.error or '').split())}"
+        said = in_option_spelling(" ".join((result.error or "").split()), OPTION_NAMES)
+        return f"failed: {said}"
     chance = "" if result.null is None else f", p = {result.null.p_value:.3g}"
     return f"{found}{chance}, {result.seconds:.2f} s"
 
@@ -93,7 +96,7 @@ class LiveDisplay(Observer):
         self._draw()
 
     def waiting(self, counts: Counts) -> None:
-        self._last = f"waiting for {counts.claimed} units that other processes work on"
+        self._last = f"waiting for {plural(counts.claimed, 'unit')} that other processes work on"
         self._draw()
 
     def end(self, counts: Counts) -> None:

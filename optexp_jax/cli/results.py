@@ -1,7 +1,8 @@
 """`optexp results`: what a run has found, as a table or a file."""
 
-import argparse
 import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import rich.box
@@ -9,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from optexp_jax.cli.console import results_console
-from optexp_jax.cli.parsing import Commands
+from optexp_jax.cli.failures import plural
 from optexp_jax.cli.progress import status_word
+from optexp_jax.cli.run_folder import open_run
 from optexp_jax.runs.export import as_json, write_csv, write_json, write_parquet
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
@@ -19,15 +21,13 @@ PRINT = Path("-")
 WRITERS = {"csv": write_csv, "json": write_json, "parquet": write_parquet}
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "results",
-        help="show or export the results of a run",
-        description="Show what a run has found so far, or write it to a file. A run may be looked "
-        "at while others work on it.",
-        epilog="example: optexp results runs/conv1 --csv conv1.csv",
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "Show what a run has found so far, or write it to a file. A run may be looked "
+        "at while others work on it."
     )
+    parser.epilog = "example: optexp results runs/conv1 --csv conv1.csv"
     parser.add_argument("folder", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write a CSV file")
     parser.add_argument("--parquet", type=Path, metavar="FILE", help="write a Parquet file")
@@ -42,19 +42,21 @@ def add(commands: Commands) -> None:
     parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> None:
-    run = Run(options.folder)
+def _run(options: Namespace) -> None:
+    run = open_run(options.folder)
     if options.json == PRINT:
         print(json.dumps(as_json(run), indent=2))
         return
     files = [(kind, getattr(options, kind)) for kind in WRITERS]
     written = [(kind, path) for kind, path in files if path is not None]
     for kind, path in written:
+        if not path.parent.is_dir():
+            raise ValueError(f"There is no folder {path.parent} for {path.name}. Make it first.")
         try:
             WRITERS[kind](run, path)
         except ImportError as error:
             raise ValueError(str(error)) from None
-        print(f"{len(run.results)} units written to {path}")
+        print(f"{plural(len(run.results), 'unit')} written to {path}")
     if not written:
         _show(run)
 
@@ -77,7 +79,7 @@ def _show(run: Run) -> None:
     counts = run.counts
     left = counts.total - counts.finished
     console.print(
-        f"{counts.done} units explained, {counts.failed} failed, {left} left",
+        f"{plural(counts.done, 'unit')} explained, {counts.failed} failed, {left} left",
         highlight=False,
     )
 

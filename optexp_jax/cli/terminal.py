@@ -12,15 +12,15 @@ from typing import Any, TextIO, cast
 from rich.console import Console
 from rich.segment import Segment
 
-from optexp_jax.formula_text import escape_unprintable
-
 _LAYOUT = "\n\t"
 
 
 def shown(text: str) -> str:
     """The text with everything that does not print, apart from line ends and tabs, escaped."""
-    if text.isprintable():
+    if text.replace("\n", "").replace("\t", "").isprintable():
         return text
+    from optexp_jax.formula_text import escape_unprintable  # with NumPy, which help does not need
+
     return "".join(c if c in _LAYOUT else escape_unprintable(c) for c in text)
 
 

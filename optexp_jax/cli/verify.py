@@ -1,13 +1,16 @@
 """`optexp verify`: check the stored results of a run independently."""
 
-import argparse
 import json
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from optexp_jax.cli.allowed import ALLOW_HELP, parse_allowed
 from optexp_jax.cli.console import with_progress
-from optexp_jax.cli.parsing import Commands, parse_classes, positive
+from optexp_jax.cli.failures import plural
+from optexp_jax.cli.parsing import positive
+from optexp_jax.cli.run_folder import open_run
 from optexp_jax.runs.layers import StoredLayer
 from optexp_jax.runs.raw_maps import RawMaps
 from optexp_jax.runs.record import Counts
@@ -17,17 +20,15 @@ from optexp_jax.runs.selection import parse_units
 from optexp_jax.runs.verify import Claim, UnitCheck, verify_run
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "verify",
-        help="check the results of a run independently",
-        description="Check every result against the run's own settings, count every stored "
+def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
+    """Add what the command takes."""
+    parser.description = (
+        "Check every result against the run's own settings, count every stored "
         "formula's IoU again, location by location, and prove optima and runners-up again by a "
         "simpler path, each within the time limit. Exit code 1 if anything is wrong; what was not "
-        "checked or could not be proved in time is told, but is not wrong.",
-        epilog="example: optexp verify runs/conv1 --time-limit 10",
+        "checked or could not be proved in time is told, but is not wrong."
     )
+    parser.epilog = "example: optexp verify runs/conv1 --time-limit 10"
     parser.add_argument("folder", type=Path, metavar="RUN", help="folder of the run")
     parser.add_argument("--units", metavar="UNITS", help="some units only, such as 0-49,100")
     parser.add_argument(
@@ -44,16 +45,15 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--allow",
-        metavar="CLASSES",
-        help="what of yours the run and its table may use, with commas between: classes, "
-        "module:Class, and kinds of datasets, module.function",
+        metavar="NAMES",
+        help=ALLOW_HELP,
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> None:
-    run = Run(options.folder, allow=parse_classes(options.allow))
+def _run(options: Namespace) -> None:
+    run = open_run(options.folder, parse_allowed(options.allow))
     counts = run.counts
     units = None if options.units is None else set(parse_units(options.units))
     total = counts.done if units is None else len(units)
@@ -71,11 +71,14 @@ def _run(options: argparse.Namespace) -> None:
         print(json.dumps([_as_json(check) for check in checks], indent=2))
     else:
         proved = sum(check.good and check.claim is Claim.REPROVED for check in checks)
-        print(f"{len(checks)} units checked, {proved} optima re-proved, {len(wrong)} wrong")
+        optima = plural(proved, "optimum", "optima")
+        print(f"{plural(len(checks), 'unit')} checked, {optima} re-proved, {len(wrong)} wrong")
         print(f"Not checked: {'; '.join(_unchecked(checks, counts))}.")
     if wrong:
         named = ", ".join(str(check.unit) for check in wrong)
-        raise ValueError(f"{len(wrong)} of {len(checks)} results are wrong: units {named}")
+        are, units = ("is", "unit") if len(wrong) == 1 else ("are", "units")
+        results = plural(len(checks), "result")
+        raise ValueError(f"{len(wrong)} of {results} {are} wrong: {units} {named}")
 
 
 def _unchecked(checks: Sequence[UnitCheck], counts: Counts) -> list[str]:
@@ -85,18 +88,23 @@ def _unchecked(checks: Sequence[UnitCheck], counts: Counts) -> list[str]:
     others = sum(check.others_proved is False for check in checks)
     ties = sum(check.claim is Claim.REPROVED and check.how != ALL_TRIED for check in checks)
     draws = sum((check.draws or 0) - check.draws_again for check in checks if check.good)
-    said = {
-        "units that were not asked for": counts.done - len(checks),
-        "units that are not done": left,
-        "units that failed, and why": counts.failed,
-        "claims that could not be proved again in time": unproved,
-        "lists of runners-up that could not be proved again in time": others,
-        "optima of which another formula may have the same IoU and come first": ties,
-        "draws of the null model": draws,
-    }
+    said = (
+        (counts.done - len(checks), "unit that was", "units that were", "not asked for"),
+        (left, "unit that is", "units that are", "not done"),
+        (counts.failed, "unit that failed,", "units that failed,", "and why"),
+        (unproved, "claim", "claims", "that could not be proved again in time"),
+        (others, "list", "lists", "of runners-up that could not be proved again in time"),
+        (
+            ties,
+            "optimum",
+            "optima",
+            "of which another formula may have the same IoU and come first",
+        ),
+        (draws, "draw", "draws", "of the null model"),
+    )
     return [
         "times and counters of work, and who did it",
-        *(f"{n} {what}" for what, n in said.items() if n),
+        *(f"{plural(n, one, many)} {rest}" for n, one, many, rest in said if n),
     ]
 
 

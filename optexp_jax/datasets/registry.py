@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 
 from optexp_jax.datasets.layout import short
 from optexp_jax.datasets.protocol import Dataset
+from optexp_jax.own_code import find_object
 
 Opener = Callable[..., Dataset]
 """Takes `root` (a Path), if the kind reads files, and its options by name."""
@@ -32,17 +33,17 @@ Kind = TypeVar("Kind", bound=Opener)
 
 
 def register_kind(opener: Kind) -> Kind:
-    """Decorator: make a function of a module of yours a kind of dataset, `package.module.name`.
+    """Decorator: make a function of a module of yours a kind of dataset, `module:function`.
 
     The name is the way to the function, so that other processes find it too.
     """
-    KINDS[f"{opener.__module__}.{opener.__qualname__}"] = opener
+    KINDS[f"{opener.__module__}:{opener.__qualname__}"] = opener
     return opener
 
 
 def find_opener(kind: str) -> Opener:
     """The opener of a kind that is known."""
-    if kind not in KINDS and "." in kind and kind.rpartition(".")[0] not in sys.modules:
+    if kind not in KINDS and ":" in kind and kind.partition(":")[0] not in sys.modules:
         raise ValueError(
             f"{short(kind)} is a dataset kind of somebody's own, named in a file. Its code runs "
             f"only if you name it too: pass --allow {kind}, give the dataset itself, or import its "
@@ -53,7 +54,7 @@ def find_opener(kind: str) -> Opener:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"There is no kind of dataset {short(kind)}.{hint} Kinds: {', '.join(sorted(KINDS))}; "
-            "or `package.module.function` for a function decorated with @register_kind."
+            "or module:function for a function of yours decorated with @register_kind."
         )
     found = KINDS[kind]
     if not isinstance(found, str):
@@ -101,14 +102,14 @@ def _fitting(value: OptionValue, parameter: inspect.Parameter, kind: str) -> Opt
 
 
 def import_kind(kind: str) -> None:
-    """Import the module of a kind such as `package.module.function`, which the user has named."""
-    # Only what a module registered itself is ever called: `os.system` is a way to a function too.
-    module = kind.rpartition(".")[0]
-    if kind in KINDS or not module:
+    """Import the module of a kind such as `module:function`, which the user has named."""
+    # Only what a module registered itself is ever called: `os:system` is a way to a function too.
+    if kind in KINDS or ":" not in kind:
         return
     try:
-        importlib.import_module(module)
-    except ImportError as error:
-        raise ValueError(
-            f"Dataset kind {kind!r}: the module {module!r} cannot be imported ({error})."
-        ) from error
+        find_object(kind, "function")
+    except ValueError as error:
+        module, _, rest = kind.partition(":")
+        near = difflib.get_close_matches(module, KINDS, n=1)
+        hint = f" Or did you mean {near[0]}:{rest}?" if near else ""
+        raise ValueError(f"Dataset kind {kind}: {error}{hint}") from error

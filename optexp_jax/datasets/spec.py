@@ -12,10 +12,12 @@ from typing import Any, Self
 
 from optexp_jax.datasets.layout import files_below, short
 from optexp_jax.datasets.protocol import Dataset, ListsFiles, files_of
-from optexp_jax.datasets.registry import OptionValue, import_kind, open_kind
+from optexp_jax.datasets.registry import KINDS, OptionValue, import_kind, open_kind
+from optexp_jax.own_code import OWN_OBJECT
 
 # An option starts like this; a folder with "=" in its name has a "/" in front of it.
 _OPTION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_OWN_KIND = re.compile(rf"({OWN_OBJECT.pattern})(?::(.*))?", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
 
@@ -52,9 +54,10 @@ class DatasetSpec:
         """From text: `shapes`, `shapes:n=200,seed=1`, `broden:/data/broden1_224,subset=all`.
 
         After the kind come the folder, if there is one, and options, separated by commas.
-        `add=colour+position` among the options adds derived concepts, as the argument does.
+        `add=colour+position` among the options adds derived concepts, as the argument does. A kind
+        of your own is `module:function`: `mine:photographs:/data/x`.
         """
-        kind, _, rest = text.partition(":")
+        kind, rest = _split_kind(text)
         if not kind or "/" in kind:
             raise ValueError(
                 f"A dataset is given as KIND:FOLDER,OPTION=VALUE,...; got {text!r}. A folder of "
@@ -111,7 +114,7 @@ class DatasetSpec:
             kind, root, add = fields["kind"], fields["root"], tuple(fields["add"])
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
             raise ValueError(f"This is not a dataset spec: {short(stored)}.") from error
-        texts = (kind, root or "", *add, *(name for name, _ in options))
+        texts = (kind, "" if root is None else root, *add, *(name for name, _ in options))
         if not all(isinstance(text, str) for text in texts) or not all(
             isinstance(value, OptionValue) for _, value in options
         ):
@@ -159,6 +162,15 @@ class DatasetSpec:
 def open_dataset(text: str, *, add: Iterable[str] = ()) -> Dataset:
     """Open a dataset by text, as `DatasetSpec.parse` reads it: `open_dataset("folder:/data/x")`."""
     return DatasetSpec.parse(text, add=add).open()
+
+
+def _split_kind(text: str) -> tuple[str, str]:
+    """The kind, a known name or the user's own `module:function`, and the rest."""
+    own = _OWN_KIND.fullmatch(text)
+    if own is not None and own[2] not in KINDS:
+        return own[1], own[4] or ""
+    kind, _, rest = text.partition(":")
+    return kind, rest
 
 
 def _relative(path: Path, base: str) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import psutil
+
 
 @dataclass(frozen=True)
 class Owner:
@@ -32,7 +34,10 @@ class Owner:
     @property
     def is_gone(self) -> bool:
         """Whether the process is known to have ended; of other machines nothing is known."""
-        return self.host == _host() and _start_time(self.pid) != (self.started or "")
+        if self.host != _host():
+            return False
+        started = _start_time(self.pid)
+        return started is None or (started != "" and started != self.started)
 
 
 def _host() -> str:
@@ -44,19 +49,16 @@ def _host() -> str:
 
 
 def _start_time(pid: int) -> str | None:
-    """When a process started, in ticks since boot; "" where there is no /proc; None if it ended."""
-    if not Path("/proc/self/stat").exists():
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return None
-        except PermissionError:
-            pass
-        return ""
+    """When a process started, in seconds since boot; None if it ended, "" if that is not told."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+        # Psutil tells it by the clock, which may be set meanwhile: from its own time of boot on, it
+        # is what the system counts.
+        boot = psutil.boot_time()
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return f"{process.create_time() - boot:.2f}"
+    except psutil.NoSuchProcess:
         return None
-    # The name of the program, in brackets, may hold spaces. Then come the state and 18 numbers.
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] == "Z" else fields[19]
+    except psutil.AccessDenied:
+        return ""

@@ -7,7 +7,6 @@ imported, because a file says so: only the classes named here, and those that th
 
 import dataclasses
 import hashlib
-import importlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from optexp_jax.operators import Operator, operator_from_json, operator_to_json
+from optexp_jax.own_code import find_object, import_object
 from optexp_jax.runs.typed import make
 
 CLASS, OPERATOR, ARRAY = "class", "operator", "array"
@@ -130,20 +130,12 @@ def _own_class(name: object) -> type[Any] | None:
     plain = str(name).removeprefix(OWN)
     if name != f"{OWN}{plain}" or plain not in OWN_CLASSES:
         return None
-    return getattr(importlib.import_module(OWN_CLASSES[plain]), plain)
+    return import_object(OWN_CLASSES[plain], plain, "class")
 
 
 def find_class(text: str) -> type[Any]:
     """The class that `module:Class` names. It is imported, so only users may name it, no file."""
-    module, colon, name = text.partition(":")
-    if not colon or not name:
-        raise ValueError(f"{text!r} does not name a class; write module:Class.")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # it is not our code, and may raise anything
-        raise ValueError(f"{text!r} does not name a class that can be imported: {error}.") from None
+    found = find_object(text, "Class")
     if not isinstance(found, type):
         raise ValueError(f"{text!r} is not a class.")
     return found

@@ -1,9 +1,8 @@
-"""`optexp`, from its first moment: Ctrl-C is heard before anything large is imported.
+"""Ctrl-C, heard from the first moment on: before anything large is imported.
 
-It is a module of its own because importing any part of the package imports JAX, which takes
-seconds. In these, and in functions that JAX calls, Python loses some interrupts: they are raised
-where nobody can catch them, or come out as another error. So they are noted here, and raised again
-until the command says that it has heard.
+While JAX is imported, and in functions that JAX calls, Python loses some interrupts: they are
+raised where nobody can catch them, or come out as another error. So they are noted here, and raised
+again until the command says that it has heard.
 """
 
 import ctypes
@@ -40,17 +39,20 @@ class Interrupts:
         """From now on nothing is lost; unless Ctrl-C is ignored, as in the background."""
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             return
+        signal.signal(signal.SIGINT, self._raise)
         # Signals are written to a pipe at once, even while a long computation keeps Python from
         # calling the handler.
         self._read, write = os.pipe()
         os.set_blocking(write, False)
         threading.Thread(target=self._watch, daemon=True).start()
         self._silence_hooks()
-        signal.signal(signal.SIGINT, self._raise)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
     def begin(self) -> None:
-        """From now on there is something to unwind, so that interrupts are raised."""
+        """From now on there is something to unwind, so that interrupts are raised.
+
+        Not before: to raise one while JAX is imported can crash the process.
+        """
         self._begun = True
 
     def hear(self) -> None:
@@ -97,26 +99,3 @@ class Interrupts:
 
 
 interrupts = Interrupts()
-
-
-def main() -> int:
-    """Run the command line and return its exit code."""
-    interrupts.listen()
-    try:
-        from optexp_jax.cli import main as run
-
-        interrupts.begin()
-        code = run()
-        sys.stdout.flush()
-    except BaseException:
-        # What an interrupt in a function that JAX calls leads to may have any name.
-        if not interrupts.asked:
-            raise
-        interrupts.hear()
-        print("optexp: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    return INTERRUPTED if interrupts.asked else code
-
-
-if __name__ == "__main__":
-    sys.exit(main())
