@@ -13,16 +13,16 @@ from support import as_users_run_it
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     "README.md",
-    "docs/activations.md",
-    "docs/beam.md",
-    "docs/building.md",
-    "docs/concepts.md",
-    "docs/datasets.md",
-    "docs/formulas.md",
-    "docs/own_bounds.md",
-    "docs/paper_bounds.md",
-    "docs/runs.md",
-    "docs/tight_bounds.md",
+    "docs/how_to/activations.md",
+    "docs/explanation/beam.md",
+    "docs/how_to/building.md",
+    "docs/how_to/concepts.md",
+    "docs/how_to/datasets.md",
+    "docs/reference/formulas.md",
+    "docs/how_to/own_bounds.md",
+    "docs/explanation/paper_bounds.md",
+    "docs/how_to/runs.md",
+    "docs/explanation/tight_bounds.md",
 ]
 
 # A Python block, with the text block behind it if there is one.
