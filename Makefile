@@ -21,7 +21,7 @@ help: ## Show this list
 demo: $(VENV)/.installed-demo ## Install the package and explain a few units of a small example
 	$(BIN)/optexp demo
 
-test: lint ## Run every check: ruff, pyright, pytest on all cores
+test: lint docs ## Run every check: ruff, pyright, the documentation, pytest on all cores
 	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.installed-test ## Run ruff and pyright
@@ -46,8 +46,9 @@ bench: $(VENV)/.installed-bench ## Run the benchmarks
 	$(BIN)/python benchmarks/activations.py
 	$(BIN)/python benchmarks/workers.py
 
-docs: $(VENV)/.installed-docs ## Build the documentation into site/, failing on broken links
-	$(BIN)/zensical build --clean --strict
+docs: $(VENV)/.installed-test ## Build the documentation into site/, failing on broken links
+	$(BIN)/python scripts/command_reference.py docs/reference/commands.md
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/zensical build --clean --strict
 
 clean: ## Remove what the tools wrote; keeps .venv and runs/
 	rm -rf build dist site .cache .hypothesis .pytest_cache .ruff_cache
@@ -71,13 +72,9 @@ $(VENV)/.installed-demo: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)
-	$(PIP) -e ".[test,torch,coco,table,dask]"
+	$(PIP) -e ".[test,docs,torch,coco,table,dask]"
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)
 	$(PIP) -e ".[bench,report,torch,dask]"
-	@touch $@
-
-$(VENV)/.installed-docs: $(INPUTS)
-	$(PIP) -e ".[docs]"
 	@touch $@

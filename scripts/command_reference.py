@@ -1,0 +1,144 @@
+"""Writes the reference of the command `optexp` as a Markdown page, from its parsers.
+
+`make docs` runs it before every build, so the page is never older than the command:
+
+    python scripts/command_reference.py docs/reference/commands.md
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from optexp_jax import cli
+
+OPENING = """# Commands
+
+Made from the parsers of the command, like `optexp COMMAND --help`. Results go to stdout, progress and
+errors to stderr. Exit codes are 0 (done), 1 (failed), 2 (bad usage) and 130 (Ctrl-C).
+"""
+
+
+class _Caught(Exception):
+    """The parser that was about to read the command line."""
+
+    def __init__(self, parser: argparse.ArgumentParser):
+        super().__init__()
+        self.parser = parser
+
+
+class _Catching:
+    """Stops every argparse parser before it reads its command line.
+
+    The command makes its parser inside `main`; this gets hold of it there, whatever it is called.
+    """
+
+    def __enter__(self) -> None:
+        self._read = argparse.ArgumentParser.parse_known_args
+
+        def catch(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> Any:
+            raise _Caught(parser)
+
+        argparse.ArgumentParser.parse_known_args = catch
+
+    def __exit__(self, *_: object) -> None:
+        argparse.ArgumentParser.parse_known_args = self._read
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """The parser of `optexp`, with those of all commands in it."""
+    try:
+        with _Catching():
+            cli.main([])
+    except _Caught as caught:
+        return caught.parser
+    raise RuntimeError("optexp_jax.cli.main no longer reads its command line with argparse.")
+
+
+def page(parser: argparse.ArgumentParser) -> str:
+    """The Markdown page of a parser and all parsers below it."""
+    commands = list(_commands(parser))
+    parts = [OPENING, "| command | what it does |\n|---|---|"]
+    parts[-1] += "".join(
+        f"\n| [`{name}`](#{name.replace(' ', '-')}) | {_prose(about)} |"
+        for name, about, inner in commands
+        if not _inner(inner)
+    )
+    parts += [_section(name, inner) for name, _, inner in commands if not _inner(inner)]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _inner(parser: argparse.ArgumentParser) -> Sequence[Any]:
+    return [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+
+
+def _commands(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
+    """Name, one line and parser of each command, in the order of the help."""
+    for choice in _inner(parser):
+        about = {each.dest: each.help or "" for each in choice._choices_actions}
+        for name, inner in choice.choices.items():
+            yield inner.prog, about.get(name, ""), inner
+            yield from _commands(inner)
+
+
+def _section(name: str, parser: argparse.ArgumentParser) -> str:
+    parts = [f"## {name}", _prose(parser.description or "")]
+    for group in parser._action_groups:
+        rows = [_row(action, parser) for action in group._group_actions if _is_shown(action)]
+        if rows:
+            title = group.title or "options"
+            heads = "argument" if title == "positional arguments" else "option"
+            if title not in ("positional arguments", "options", "optional arguments"):
+                parts.append(f"**{title[:1].upper()}{title[1:]}**")
+            parts.append("\n".join([f"| {heads} | meaning |", "|---|---|", *rows]))
+    if parser.epilog:
+        before, _, example = parser.epilog.partition("example: ")
+        if before.strip():
+            parts.append(_prose(before))
+        if example:
+            parts.append(f"```bash\n{example.strip()}\n```")
+    return "\n\n".join(parts)
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    return action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction)
+
+
+def _row(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
+    formatter = parser._get_formatter()
+    if not action.option_strings:
+        names = [formatter._metavar_formatter(action, action.dest)(1)[0]]
+    else:
+        value = "" if action.nargs == 0 else formatter._format_args(action, action.dest.upper())
+        names = [f"{option} {value}".strip() for option in action.option_strings]
+    required = "; required" if action.option_strings and action.required else ""
+    shown = ", ".join(f"`{_cell(name)}`" for name in names)
+    about = formatter._expand_help(action) if action.help else ""
+    return f"| {shown} | {_prose(about)}{required} |"
+
+
+def _cell(text: str) -> str:
+    """Text inside backticks inside a table: no bars, which would end the cell elsewhere."""
+    return text.replace("|", "/")
+
+
+def _prose(text: str) -> str:
+    """Text of the help as Markdown: what stands in backticks stays, other signs are escaped."""
+    pieces = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    return "".join(
+        piece if piece.startswith("`") else re.sub(r"([\\*_<>\[\]|])", r"\\\1", piece)
+        for piece in pieces
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    (path,) = arguments
+    Path(path).write_text(page(command_parser()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
