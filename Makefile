@@ -1,5 +1,5 @@
 # Everything runs in .venv, made here from Python 3.11 or newer. Install steps leave a stamp in
-# .venv and run again only after pyproject.toml or constraints.txt changed.
+# .venv and run again only after this file, pyproject.toml or constraints.txt changed.
 
 # The first of these that runs and is new enough. Override with: make PYTHON=/path/to/python ...
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
@@ -65,7 +65,7 @@ $(BIN)/python:
 	"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # Order-only on the interpreter: a new .venv has no stamps, so it needs no timestamp.
-INPUTS := pyproject.toml constraints.txt | $(BIN)/python
+INPUTS := Makefile pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-demo: $(INPUTS)
 	$(PIP) -e ".[torch]"

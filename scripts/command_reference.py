@@ -16,8 +16,8 @@ from optexp_jax import cli
 
 OPENING = """# Commands
 
-Made from the parsers of the command, like `optexp COMMAND --help`. Results go to stdout, progress and
-errors to stderr. Exit codes are 0 (done), 1 (failed), 2 (bad usage) and 130 (Ctrl-C).
+Made from the parsers of the command, like `optexp COMMAND --help`. Results go to stdout, progress
+and errors to stderr. Exit codes are 0 (done), 1 (failed), 2 (bad usage) and 130 (Ctrl-C).
 """
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import griffe
 
 FIELD = {"eqx.field", "field", "dataclasses.field"}
-HIDDEN = {"class-attribute", "property"}
 
 
 class Fields(griffe.Extension):
-    """Writes defaults plainly, and gives classes with fields the constructor that they will have."""
+    """Writes defaults plainly, and gives Equinox modules the constructor that they will have."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         for module in _modules(pkg):
