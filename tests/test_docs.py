@@ -292,7 +292,8 @@ def test_commands_of_the_makefile_are_those_of_the_readme():
 
 
 def test_blocks_are_told_apart():
-    page = "```python\nprint(1)\n```\n\n```text\n1\n```\n\nwords\n\n<!-- not run: why -->\n```text\nx\n```\n"
+    page = "```python\nprint(1)\n```\n\n```text\n1\n```\n\nwords\n\n"
+    page += "<!-- not run: why -->\n```text\nx\n```\n"
     page += '```python title="a.py"\nx = 1\n```\n'
     python, output, noted, file = blocks_of(page)
     assert python.line == 2
