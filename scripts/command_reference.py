@@ -10,7 +10,8 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from unittest import mock
 
 from optexp_jax import cli
 
@@ -29,28 +30,17 @@ class _Caught(Exception):
         self.parser = parser
 
 
-class _Catching:
-    """Stops every argparse parser before it reads its command line.
-
-    The command makes its parser inside `main`; this gets hold of it there, whatever it is called.
-    """
-
-    def __enter__(self) -> None:
-        self._read = argparse.ArgumentParser.parse_known_args
-
-        def catch(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> Any:
-            raise _Caught(parser)
-
-        argparse.ArgumentParser.parse_known_args = catch
-
-    def __exit__(self, *_: object) -> None:
-        argparse.ArgumentParser.parse_known_args = self._read
+def _catch(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
+    raise _Caught(parser)
 
 
 def command_parser() -> argparse.ArgumentParser:
-    """The parser of `optexp`, with those of all commands in it."""
+    """The parser of `optexp`, with those of all commands in it.
+
+    The command makes it inside `main`, and is stopped there before it reads the command line.
+    """
     try:
-        with _Catching():
+        with mock.patch.object(argparse.ArgumentParser, "parse_known_args", _catch):
             cli.main([])
     except _Caught as caught:
         return caught.parser
