@@ -51,7 +51,7 @@ docs: $(VENV)/.installed-test ## Build the documentation into site/, failing on 
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/zensical build --clean --strict
 
 clean: ## Remove what the tools wrote; keeps .venv and runs/
-	rm -rf build dist site .cache .hypothesis .pytest_cache .ruff_cache
+	rm -rf build dist site docs/reference/commands.md .cache .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
 
 distclean: clean ## Remove .venv as well

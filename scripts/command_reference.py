@@ -112,8 +112,8 @@ def _row(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text inside backticks inside a table: no bars, which would end the cell elsewhere."""
-    return text.replace("|", "/")
+    """Text inside backticks inside a table: no bars, which may end the cell, and room to wrap."""
+    return text.replace("|", " / ")
 
 
 def _prose(text: str) -> str:
