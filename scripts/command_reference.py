@@ -9,6 +9,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest import mock
@@ -34,45 +35,63 @@ def _catch(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> NoReturn:
     raise _Caught(parser)
 
 
-def command_parser() -> argparse.ArgumentParser:
-    """The parser of `optexp`, with those of all commands in it.
+@dataclass(frozen=True)
+class Command:
+    """A command that does something, not one that only has others below it."""
 
-    The command makes it inside `main`, and is stopped there before it reads the command line.
-    """
+    words: tuple[str, ...]
+    about: str
+    parser: argparse.ArgumentParser
+
+    @property
+    def name(self) -> str:
+        return " ".join(("optexp", *self.words))
+
+
+def commands(words: tuple[str, ...] = (), about: str = "") -> Iterator[Command]:
+    """All commands that begin with these words, in the order of the help."""
+    parser = parser_of(words)
+    inner = _inner(parser)
+    if inner is None:
+        yield Command(words, about, parser)
+        return
+    lines = {each.dest: each.help or "" for each in inner._choices_actions}
+    for name in inner.choices:
+        yield from commands((*words, name), lines.get(name, ""))
+
+
+def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of a command. It is made inside `main`, perhaps for these words alone, and `main`
+    is stopped before it reads the command line."""
     try:
         with mock.patch.object(argparse.ArgumentParser, "parse_known_args", _catch):
-            cli.main([])
+            cli.main(list(words))
     except _Caught as caught:
-        return caught.parser
+        parser = caught.parser
+        for word in words:
+            inner = _inner(parser)
+            assert inner is not None, f"optexp has no command {' '.join(words)}"
+            parser = inner.choices[word]
+        return parser
     raise RuntimeError("optexp_jax.cli.main no longer reads its command line with argparse.")
 
 
-def page(parser: argparse.ArgumentParser) -> str:
-    """The Markdown page of a parser and all parsers below it."""
-    commands = list(_commands(parser))
-    parts = [OPENING, "| command | what it does |\n|---|---|"]
-    parts[-1] += "".join(
-        f"\n| [`{name}`](#{name.replace(' ', '-')}) | {_prose(about)} |"
-        for name, about, inner in commands
-        if not _inner(inner)
-    )
-    parts += [_section(name, inner) for name, _, inner in commands if not _inner(inner)]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+def _inner(parser: argparse.ArgumentParser) -> Any:
+    """What holds the parsers below a parser, or None."""
+    found = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    return found[0] if found else None
 
 
-def _inner(parser: argparse.ArgumentParser) -> Sequence[Any]:
-    return [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
-
-
-def _commands(
-    parser: argparse.ArgumentParser,
-) -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
-    """Name, one line and parser of each command, in the order of the help."""
-    for choice in _inner(parser):
-        about = {each.dest: each.help or "" for each in choice._choices_actions}
-        for name, inner in choice.choices.items():
-            yield inner.prog, about.get(name, ""), inner
-            yield from _commands(inner)
+def page() -> str:
+    """The Markdown page of all commands."""
+    every = list(commands())
+    rows = [
+        f"| [`{each.name}`](#{each.name.replace(' ', '-')}) | {_prose(each.about)} |"
+        for each in every
+    ]
+    table = "\n".join(["| command | what it does |", "|---|---|", *rows])
+    sections = [_section(each.name, each.parser) for each in every]
+    return "\n\n".join([OPENING.strip(), table, *sections]) + "\n"
 
 
 def _section(name: str, parser: argparse.ArgumentParser) -> str:
@@ -127,7 +146,7 @@ def _prose(text: str) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     (path,) = arguments
-    Path(path).write_text(page(command_parser()), encoding="utf-8")
+    Path(path).write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -262,7 +262,7 @@ def test_the_reference_has_every_public_name():
 
 def test_the_reference_of_commands_has_every_option(capsys: pytest.CaptureFixture[str]):
     script = runpy.run_path(str(ROOT / "scripts/command_reference.py"))
-    page = script["page"](script["command_parser"]())
+    page = script["page"]()
     sections = dict(re.findall(r"^## optexp ([\w ]+)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
     assert {"demo", "explain", "data build", "models convert"} <= set(sections)
     for command, section in sections.items():
