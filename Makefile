@@ -1,5 +1,5 @@
 # Everything runs in .venv, made here from Python 3.11 or newer. Install steps leave a stamp in
-# .venv and run again only after pyproject.toml or constraints.txt changed.
+# .venv and run again only after this file, pyproject.toml or constraints.txt changed.
 
 # The first of these that runs and is new enough. Override with: make PYTHON=/path/to/python ...
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
@@ -27,7 +27,7 @@ help: ## Show this list
 demo: $(VENV)/.installed-demo ## Install the package and explain a few units of a small example
 	$(BIN)/optexp demo
 
-test: lint ## Run every check: ruff, pyright, pytest on all cores
+test: lint docs ## Run every check: ruff, pyright, the documentation, pytest on all cores
 	$(BIN)/python -m pytest -n auto
 
 # In an environment of its own. uv finds the lowest versions, which pip cannot.
@@ -59,11 +59,12 @@ bench: $(VENV)/.installed-bench ## Run the benchmarks
 	$(BIN)/python benchmarks/activations.py
 	$(BIN)/python benchmarks/workers.py
 
-docs: $(VENV)/.installed-docs ## Build the documentation into site/, failing on broken links
-	$(BIN)/zensical build --clean --strict
+docs: $(VENV)/.installed-test ## Build the documentation into site/, failing on broken links
+	$(BIN)/python scripts/command_reference.py docs/reference/commands.md
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/zensical build --clean --strict
 
 clean: ## Remove what the tools wrote; keeps .venv and runs/
-	rm -rf build dist site .cache .hypothesis .pytest_cache .ruff_cache
+	rm -rf build dist site docs/reference/commands.md .cache .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean ## Remove .venv and .venv-lowest as well
@@ -77,22 +78,18 @@ $(BIN)/python:
 	"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # Order-only on the interpreter: a new .venv has no stamps, so it needs no timestamp.
-INPUTS := pyproject.toml constraints.txt | $(BIN)/python
+INPUTS := Makefile pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-demo: $(INPUTS)
 	$(PIP) -e ".[torch]"
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)
-	$(PIP) -e ".[test,torch,coco,table,dask]"
+	$(PIP) -e ".[test,docs,torch,coco,table,dask]"
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)
 	$(PIP) -e ".[bench,torch,dask]"
-	@touch $@
-
-$(VENV)/.installed-docs: $(INPUTS)
-	$(PIP) -e ".[docs]"
 	@touch $@
 
 EXTRAS := --extra test --extra torch --extra coco --extra table --extra dask

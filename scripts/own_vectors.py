@@ -5,7 +5,7 @@
 The published vectors take the largest and the smallest values over all concepts. `LabelVectors`
 takes the largest over the concepts that a label does not hold yet. `OthersVectors`, written here,
 does the same for the smallest. `PairVectors` also knows what the label may share with each concept.
-See docs/own_bounds.md.
+See docs/how_to/own_bounds.md.
 """
 
 import argparse

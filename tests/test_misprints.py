@@ -1,6 +1,6 @@
 """Printed forms that do not hold, each with data on which it fails and ours does not.
 
-`docs/misprints.md` lists them by the same names.
+`docs/explanation/misprints.md` lists them by the same names.
 """
 
 from dataclasses import dataclass

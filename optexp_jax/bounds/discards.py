@@ -4,8 +4,8 @@ The published search does not compute paths where one side has no intersection w
 rule here leaves out a step `L∘c` because L alone, or c alone, has all of its locations inside the
 neuron and none more outside, or because nothing is left inside. Operators that are monotone in
 their left side keep that order whatever follows, so each formula that goes on from `L∘c` is matched
-by one with fewer concepts. The proofs are in docs/paper_bounds.md. "Has none" reads the upper end
-of an interval and "covers" the lower one: a lower limit of 0 proves nothing.
+by one with fewer concepts. The proofs are in docs/explanation/paper_bounds.md. "Has none" reads the
+upper end of an interval and "covers" the lower one: a lower limit of 0 proves nothing.
 """
 
 import jax.numpy as jnp

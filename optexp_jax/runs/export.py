@@ -40,6 +40,7 @@ COLUMNS = (
     "bounds",
     "bounds_on",
     "float64_fault",
+    "kernels",
     "stopped_by",
     "search_seconds",
     "seconds",

@@ -36,7 +36,7 @@ ROUNDING = 1 - 2.0**-48
 
 
 class TightSpace(AbstractSpace[TightNodes]):
-    """The search of `TightBounds`: see `docs/tight_bounds.md`."""
+    """The search of `TightBounds`: see `docs/explanation/tight_bounds.md`."""
 
     family = "TightBounds"
 
