@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from optexp_jax.kernel_choice import prefers_host_kernels
 
-CHUNK_BYTES = 2**28
-"""Bytes that the arrays of a chunk may take, unless told otherwise."""
-
 CHUNK_VALUES, CHUNK_ROWS = 2**14, 64
 """On a CPU, rows are estimated a few at a time: what is computed from them stays in its cache."""
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float64, Int, Int32, Int64
 
 from optexp_jax.bounds.chains import UNKNOWN, View, make_view
 from optexp_jax.bounds.children import expand_nodes
-from optexp_jax.bounds.chunk_sizes import CHUNK_BYTES, LIVE, chunk_rows, expansion_chunk
+from optexp_jax.bounds.chunk_sizes import LIVE, chunk_rows, expansion_chunk
 from optexp_jax.bounds.known import KnownLabels, KnownPrefixes, chain_keys
 from optexp_jax.bounds.paper_nodes import AGGREGATED, SAMPLED, PaperNodes
 from optexp_jax.bounds.refine import Refined, estimate_all_paths, estimate_nodes
@@ -63,7 +63,7 @@ class Estimator:
         vectors: ImprovementVectors,
         batch_size: int,
         clock: Clock,
-        chunk_bytes: int = CHUNK_BYTES,
+        chunk_bytes: int,
     ):
         self._problem = problem
         self._final = len(problem.operators)

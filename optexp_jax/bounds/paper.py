@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from optexp_jax.bounds.base import Bounds, InadmissibleBoundError
-from optexp_jax.bounds.chunk_sizes import CHUNK_BYTES
 from optexp_jax.bounds.estimator import Estimator, Rewritable
 from optexp_jax.bounds.known import KnownPrefixes, chain_keys
 from optexp_jax.bounds.paper_nodes import AGGREGATED, REWRITTEN, SAMPLED, PaperNodes
@@ -59,7 +58,7 @@ class PaperBounds(Bounds):
     published_counters: bool = eqx.field(default=False, kw_only=True)
     """Count as the paper does, for its tables: as estimated also children that are nothing new or
     cannot pay, and as visited only final nodes that came up, not their prefixes."""
-    chunk_bytes: int = eqx.field(default=CHUNK_BYTES, kw_only=True)
+    chunk_bytes: int = eqx.field(default=2**28, kw_only=True)
     """About how many bytes on the device the estimates of a chunk may take at a time. Nodes, and
     where one is too much its children, are handled in chunks of that size."""
 

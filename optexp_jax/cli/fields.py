@@ -53,12 +53,15 @@ def fields_in(source: str, cls: str) -> tuple[Field, ...]:
     for node, below in itertools.pairwise([*found.body, ast.Pass()]):
         if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
             continue
+        kind = ast.unparse(node.annotation)
+        if kind.startswith("ClassVar"):
+            continue
         name = node.target.id
         text = _string(below) or next((s for s in sentences if f"`{name}" in s), "")
         fields.append(
             Field(
                 name,
-                ast.unparse(node.annotation).removesuffix(" | None"),
+                kind.removesuffix(" | None"),
                 _default(node.value),
                 " ".join(text.replace("`", "").split()),
             )
