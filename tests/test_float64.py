@@ -14,6 +14,7 @@ from search_cases import USUAL
 
 import optexp_jax as ox
 from optexp_jax import float64
+from optexp_jax.bounds.path import MARGIN
 from optexp_jax.float64 import ROOM, find_fault, float64_fault, place_of_bounds
 from optexp_jax.tight.rounding import SHARE
 from optexp_jax.tight.space import ROUNDING
@@ -92,7 +93,7 @@ def test_poor_devices_are_refused(rounded: Any, faults: list[str]):
 def test_what_is_allowed_is_what_the_margins_make_up_for():
     assert 48 * ROOM < SHARE
     assert (1 - ROOM) / (1 + ROOM) > ROUNDING
-    with_margin = (1 + ox.bounds.path.MARGIN) * (1 - ROOM) ** 2
+    with_margin = (1 + MARGIN) * (1 - ROOM) ** 2
     assert with_margin > 1
 
 
