@@ -14,9 +14,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PIP_USER PIP_TARGET PIP_PREFIX
 
 # Those that compare kernels with the oracle, with plain numpy or with each other.
-DEVICE_TESTS := $(addprefix tests/test_,tight_search.py tight_at_scale.py runners_up.py \
-	many_concepts.py grams.py transfers.py beam.py guides.py activations_counting.py explain.py \
-	scores.py mesh.py paper_search.py kernel_choice.py)
+DEVICE_TESTS := $(addprefix tests/,bounds/tight/test_tight_search.py \
+	bounds/tight/test_tight_at_scale.py search/test_runners_up.py \
+	bounds/tight/test_many_concepts.py bounds/tight/test_grams.py internal/test_transfers.py \
+	methods/test_beam.py methods/test_guides.py activations/test_layer_counting.py \
+	test_explain.py counts/test_scores.py internal/test_mesh.py \
+	bounds/paper/test_paper_search.py internal/test_kernel_choice.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-device test-lowest lint format thorough chaos bench docs clean distclean

@@ -25,7 +25,12 @@ from jaxtyping import Bool
 from scenes import make_annotations, make_bitmaps
 
 from optexp_jax import ConceptTable
-from optexp_jax.counting import BlockKernel, count_active_patches, count_on_device, count_on_host
+from optexp_jax.counts.counting import (
+    BlockKernel,
+    count_active_patches,
+    count_on_device,
+    count_on_host,
+)
 
 SAMPLES, SIZE, UNITS, ACTIVE, SEED = 500, 112, 256, 0.005, 0
 DEVICE_UNITS = 16

@@ -29,7 +29,7 @@ from peer import Peer, peer_version
 from planted import Setting, make_planted
 
 import optexp_jax as ox
-from optexp_jax.transfers import Transfers, counted_transfers
+from optexp_jax.internal.transfers import Transfers, counted_transfers
 
 MIXED_UNITS = 20
 LIKE_PEER = Setting(

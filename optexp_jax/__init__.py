@@ -25,7 +25,9 @@ if TYPE_CHECKING:
         TopBott,
     )
     from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
-    from optexp_jax.explain import explain, explain_many
+    from optexp_jax.counts.neuron import NeuronCounts
+    from optexp_jax.counts.scores import BatchScores, Score, iou, iou_many
+    from optexp_jax.explain import explain
     from optexp_jax.explanation import (
         Explanation,
         RunnerUp,
@@ -34,15 +36,14 @@ if TYPE_CHECKING:
         Status,
         StoppedBy,
     )
-    from optexp_jax.formula import Formula
-    from optexp_jax.formula_batch import FormulaBatch
-    from optexp_jax.guides import AbstractGuide, MMESHGuide, QuantityGuide
-    from optexp_jax.kernel_choice import Kernels, kernels
+    from optexp_jax.formulas.batch import FormulaBatch
+    from optexp_jax.formulas.formula import Formula
+    from optexp_jax.formulas.operators import AND, AND_NOT, DEFAULT_OPERATORS, OR, Operator
+    from optexp_jax.internal.kernel_choice import Kernels, kernels
     from optexp_jax.methods import AbstractMethod, Beam, Exhaustive, NetDissect, Optimal
-    from optexp_jax.neuron import NeuronCounts
-    from optexp_jax.operators import AND, AND_NOT, DEFAULT_OPERATORS, OR, Operator
+    from optexp_jax.methods.beam.guides import AbstractGuide, MMESHGuide, QuantityGuide
     from optexp_jax.runs import Run
-    from optexp_jax.scores import BatchScores, Score, iou, iou_many
+    from optexp_jax.runs.many import explain_many
     from optexp_jax.search import Progress
 
     __version__: str
@@ -68,10 +69,7 @@ _HOMES = {
         "TableBuilder",
         "TableFileError",
     ),
-    "optexp_jax.explain": (
-        "explain",
-        "explain_many",
-    ),
+    "optexp_jax.explain": ("explain",),
     "optexp_jax.explanation": (
         "Explanation",
         "RunnerUp",
@@ -80,14 +78,14 @@ _HOMES = {
         "Status",
         "StoppedBy",
     ),
-    "optexp_jax.formula": ("Formula",),
-    "optexp_jax.formula_batch": ("FormulaBatch",),
-    "optexp_jax.guides": (
+    "optexp_jax.formulas.formula": ("Formula",),
+    "optexp_jax.formulas.batch": ("FormulaBatch",),
+    "optexp_jax.methods.beam.guides": (
         "AbstractGuide",
         "MMESHGuide",
         "QuantityGuide",
     ),
-    "optexp_jax.kernel_choice": ("Kernels", "kernels"),
+    "optexp_jax.internal.kernel_choice": ("Kernels", "kernels"),
     "optexp_jax.methods": (
         "AbstractMethod",
         "Beam",
@@ -95,8 +93,8 @@ _HOMES = {
         "NetDissect",
         "Optimal",
     ),
-    "optexp_jax.neuron": ("NeuronCounts",),
-    "optexp_jax.operators": (
+    "optexp_jax.counts.neuron": ("NeuronCounts",),
+    "optexp_jax.formulas.operators": (
         "AND",
         "AND_NOT",
         "DEFAULT_OPERATORS",
@@ -104,7 +102,8 @@ _HOMES = {
         "Operator",
     ),
     "optexp_jax.runs": ("Run",),
-    "optexp_jax.scores": (
+    "optexp_jax.runs.many": ("explain_many",),
+    "optexp_jax.counts.scores": (
         "BatchScores",
         "Score",
         "iou",

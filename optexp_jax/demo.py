@@ -12,12 +12,12 @@ from pathlib import Path
 from optexp_jax.activations import ActivationRange, LayerUnits, TopQuantile
 from optexp_jax.activations.torch_import import require_torch
 from optexp_jax.concepts import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.datasets import DatasetSpec
 from optexp_jax.datasets.build import build_table
 from optexp_jax.explain import explain
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods import NetDissect, Optimal
-from optexp_jax.neuron import NeuronCounts
 
 N_SCENES = 300
 MODEL = "demo"

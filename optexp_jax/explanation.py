@@ -5,9 +5,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from optexp_jax.formula import Formula
-from optexp_jax.scores import Score
-from optexp_jax.unverified import UnverifiedStep
+from optexp_jax.counts.scores import Score
+from optexp_jax.counts.unverified import UnverifiedStep
+from optexp_jax.formulas.formula import Formula
 
 
 class Status(enum.StrEnum):

@@ -17,7 +17,7 @@ from jaxtyping import Array, PyTree
 
 import optexp_jax as ox
 from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
-from optexp_jax.quantities import Quantities
+from optexp_jax.counts.quantities import Quantities
 from optexp_jax.testing import check_admissible
 
 

@@ -10,20 +10,19 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import pytest
+from helpers.support import THOROUGH_FACTOR
 from hypothesis import HealthCheck, seed, settings
 from jaxtyping import install_import_hook
 
-from support import THOROUGH_FACTOR
-
 # Checks every jaxtyping annotation of the package at run time. It must come before the package is
 # imported for the first time; the hook stays for the whole run because submodules load later.
-install_import_hook("optexp_jax", "support.typecheck")
+install_import_hook("optexp_jax", "helpers.support.typecheck")
 
 # Silent promotion of dtypes or ranks is how exact counts become inexact.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-pytest_plugins = ["chaos"]
+pytest_plugins = ["helpers.chaos"]
 
 QUICK_EXAMPLES = 60
 

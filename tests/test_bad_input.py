@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from helpers.support import as_users_run_it
 
 import optexp_jax as ox
 from optexp_jax import ConceptTable, Formula, LabelLayer, NeuronCounts, TableBuilder
-from optexp_jax.quantities import concept_quantities, formula_quantities, neuron_quantities
-from support import as_users_run_it
+from optexp_jax.counts.quantities import concept_quantities, formula_quantities, neuron_quantities
 
 MASKS = np.random.default_rng(0).random((3, 4, 5)) < 0.4
 BITMAP = np.random.default_rng(1).random((4, 5)) < 0.4

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.support import as_users_run_it, thorough
 from PIL import Image
 
 import optexp_jax as ox
 from optexp_jax import cli
 from optexp_jax.datasets import DatasetSpec
-from optexp_jax.runs.export import COLUMNS
-from support import as_users_run_it, thorough
+from optexp_jax.runs.columns import COLUMNS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -9,9 +9,10 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.strategies import ALL_OPERATORS, Case, WeightedCase, cases, weighted_cases
+from helpers.support import examples, x64_setting
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import ALL_OPERATORS, Case, WeightedCase, cases, weighted_cases
 
 import optexp_jax as ox
 from optexp_jax import (
@@ -26,9 +27,8 @@ from optexp_jax import (
     explain,
     explain_many,
 )
-from optexp_jax.explain import TOGETHER
-from optexp_jax.oracle import count_formulas
-from support import examples, x64_setting
+from optexp_jax.methods.oracle import count_formulas
+from optexp_jax.runs.many import TOGETHER
 
 
 def without_times(explanation: Explanation) -> Explanation:

@@ -19,9 +19,9 @@ from jaxtyping import Array, Bool, Float32, Float64, Int32, Int64, UInt
 
 from optexp_jax.activations.upsample import active, as_ends
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.counting import ActivePatches
-from optexp_jax.kernel_choice import prefers_host_kernels
-from optexp_jax.shapes import round_up_to_power_of_two
+from optexp_jax.counts.counting import ActivePatches
+from optexp_jax.internal.kernel_choice import prefers_host_kernels
+from optexp_jax.internal.padding import round_up_to_power_of_two
 
 BATCH_LOCATIONS = 2**22
 """Up-sampled locations of all pairs of a batch, about."""

@@ -15,8 +15,8 @@ from optexp_jax.activations.ranges import ActivationRange, RangeRule, TopQuantil
 from optexp_jax.activations.store import ActivationStore
 from optexp_jax.activations.upsample import as_maps, upsample
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.datasets.provenance import find_provenance
-from optexp_jax.neuron import NeuronCounts
 
 BLOCK_BYTES = 2**28
 """Of raw maps that are held at once: all samples of some units."""

@@ -26,7 +26,7 @@ from optexp_jax.activations.vision_models import (
     pretrained_state,
     vision_preprocessing,
 )
-from optexp_jax.own_code import find_object
+from optexp_jax.internal.own_code import find_object
 
 PLACES365 = {
     "resnet18": ("resnet18_places365.pth.tar", 224),

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from optexp_jax.activations.store import ARRAY, ActivationKey
-from optexp_jax.digests import Digests, MisfitError, digest_of, read_checked
-from optexp_jax.durable import write_whole
+from optexp_jax.stores.digests import Digests, MisfitError, digest_of, read_checked
+from optexp_jax.stores.durable import write_whole
 
 ROW_BYTES = 2**25
 """Of the samples that are held until they are written together."""

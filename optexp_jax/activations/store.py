@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from optexp_jax.stores import CheckedArray, DataFileError, StoreKind
+from optexp_jax.stores.store import CheckedArray, DataFileError, StoreKind
 
 
 class ActivationFileError(DataFileError):

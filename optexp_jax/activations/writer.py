@@ -21,10 +21,10 @@ from optexp_jax.activations.store import (
     partial_path,
 )
 from optexp_jax.activations.upsample import as_maps
-from optexp_jax.digests import Digests, digest_of
-from optexp_jax.durable import rename_folder, sync_tree
-from optexp_jax.stored_arrays import create_array
-from optexp_jax.stores import complete
+from optexp_jax.stores.arrays import create_array
+from optexp_jax.stores.digests import Digests, digest_of
+from optexp_jax.stores.durable import rename_folder, sync_tree
+from optexp_jax.stores.store import complete
 
 LEVEL = 1
 """Of compression."""

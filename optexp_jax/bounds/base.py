@@ -6,8 +6,8 @@ from typing import Any
 
 import equinox as eqx
 
-from optexp_jax.problem import Problem
 from optexp_jax.search.driver import AbstractSpace, InadmissibleBoundError
+from optexp_jax.search.problem import Problem
 
 __all__ = ["Bounds", "InadmissibleBoundError"]
 

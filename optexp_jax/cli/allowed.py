@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from optexp_jax.own_code import find_object
+from optexp_jax.internal.own_code import find_object
 
 ALLOW_HELP = (
     "what of yours the stored settings may use again, with commas between: classes, module:Class, "

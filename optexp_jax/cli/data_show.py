@@ -19,7 +19,7 @@ from optexp_jax.datasets.contact_sheet import (
 )
 from optexp_jax.datasets.protocol import image_of
 from optexp_jax.datasets.provenance import read_provenance
-from optexp_jax.formula import Formula
+from optexp_jax.formulas.formula import Formula
 
 
 def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:

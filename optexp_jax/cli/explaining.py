@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from optexp_jax.cli.allowed import parse_allowed
-from optexp_jax.cli.explain import (
+from optexp_jax.cli.explain_options import (
     CHANCE,
     GROUPS,
     LAYER,

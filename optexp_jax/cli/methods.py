@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 METHODS = {
     "optimal": "optexp_jax.methods.optimal:Optimal",
-    "beam": "optexp_jax.methods.beam:Beam",
-    "mmesh": "optexp_jax.methods.beam:Beam",
-    "vanilla": "optexp_jax.methods.beam:Beam",
+    "beam": "optexp_jax.methods.beam.beam:Beam",
+    "mmesh": "optexp_jax.methods.beam.beam:Beam",
+    "vanilla": "optexp_jax.methods.beam.beam:Beam",
     "netdissect": "optexp_jax.methods.netdissect:NetDissect",
     "exhaustive": "optexp_jax.methods.exhaustive:Exhaustive",
 }
 """What each name begins with; options change single fields."""
 
 FAMILIES = {
-    "tight": "optexp_jax.bounds.tight:TightBounds",
-    "paper": "optexp_jax.bounds.paper:PaperBounds",
+    "tight": "optexp_jax.bounds.tight.family:TightBounds",
+    "paper": "optexp_jax.bounds.paper.space:PaperBounds",
 }
 
 NOT_OPTIONS = ("callback", "guide")

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from optexp_jax.cli.explain import OPTION_NAMES
+from optexp_jax.cli.explain_options import OPTION_NAMES
 from optexp_jax.cli.failures import in_option_spelling, plural
 from optexp_jax.cli.terminal import make_console
 from optexp_jax.explanation import Status

@@ -19,7 +19,7 @@ def shown(text: str) -> str:
     """The text with everything that does not print, apart from line ends and tabs, escaped."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    from optexp_jax.formula_text import escape_unprintable  # with NumPy, which help does not need
+    from optexp_jax.formulas.text import escape_unprintable  # with NumPy, which help does not need
 
     return "".join(c if c in _LAYOUT else escape_unprintable(c) for c in text)
 

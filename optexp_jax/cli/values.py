@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optexp_jax.cli.nearest import did_you_mean
-from optexp_jax.own_code import find_object
+from optexp_jax.internal.own_code import find_object
 
 if TYPE_CHECKING:
     from optexp_jax.bounds import Bounds, ImprovementVectors
-    from optexp_jax.operators import Operator
+    from optexp_jax.formulas.operators import Operator
 
 BOUNDS = {"tight": "TightBounds", "paper": "PaperBounds"}
 VECTORS = {"published": "PublishedVectors", "label": "LabelVectors"}
@@ -55,7 +55,7 @@ def _make(text: str, known: Mapping[str, str], library: Any, base: type[Any], wh
 
 def parse_operators(text: str) -> tuple["Operator", ...]:
     """Operators by name or as `module:object`, with commas between."""
-    from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
+    from optexp_jax.formulas.operators import DEFAULT_OPERATORS, Operator, check_operators
 
     known = {operator.name: operator for operator in DEFAULT_OPERATORS}
     chosen: list[Operator] = []

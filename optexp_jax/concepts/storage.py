@@ -24,9 +24,9 @@ from optexp_jax.concepts.patches import (
     samples_per_chunk,
 )
 from optexp_jax.concepts.signatures import Signatures
-from optexp_jax.durable import rename_folder, sync_tree
-from optexp_jax.stored_arrays import create_array
-from optexp_jax.stores import DataFileError, Store, StoreKind, begin_folder, complete
+from optexp_jax.stores.arrays import create_array
+from optexp_jax.stores.durable import rename_folder, sync_tree
+from optexp_jax.stores.store import DataFileError, Store, StoreKind, begin_folder, complete
 
 if TYPE_CHECKING:
     from optexp_jax.concepts.table import ConceptTable

@@ -14,13 +14,13 @@ from jaxtyping import Bool, Int32, Int64
 from optexp_jax.concepts.inputs import plain_name, to_bool
 from optexp_jax.concepts.patches import Patches, SampleMap
 from optexp_jax.concepts.signatures import Signatures
-from optexp_jax.formula import Formula
-from optexp_jax.formula_text import unknown_concept
-from optexp_jax.memory import require_memory
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.formulas.text import unknown_concept
+from optexp_jax.internal.memory import require_memory
 
 if TYPE_CHECKING:
     from optexp_jax.concepts.labels import LabelLayer
-    from optexp_jax.neuron import NeuronCounts
+    from optexp_jax.counts.neuron import NeuronCounts
 
 BLOCK_LOCATIONS = 2**22
 """Locations handled at once where a pass goes over the whole map."""
@@ -266,13 +266,13 @@ class ConceptTable:
 
     def count(self, bitmap: Any) -> "NeuronCounts":
         """Count a unit's active locations, boolean `[sample, *location]`, by signature."""
-        from optexp_jax.neuron import count_bitmaps
+        from optexp_jax.counts.neuron import count_bitmaps
 
         return count_bitmaps(self, to_bool(bitmap, "bitmap")[None])[0]
 
     def count_many(self, bitmaps: Any) -> "list[NeuronCounts]":
         """Count many units at once, boolean `[unit, sample, *location]`."""
-        from optexp_jax.neuron import count_bitmaps
+        from optexp_jax.counts.neuron import count_bitmaps
 
         return count_bitmaps(self, bitmaps)
 

@@ -12,7 +12,7 @@ from optexp_jax.concepts.labels import LabelLayer
 from optexp_jax.datasets.arrays import ArrayDataset
 from optexp_jax.datasets.folder_tables import NOT_CONCEPTS
 from optexp_jax.datasets.protocol import LayoutError
-from optexp_jax.memory import require_memory
+from optexp_jax.internal.memory import require_memory
 
 _EXPECTED = (
     "images [sample, height, width, 3], and either masks [concept, sample, height, width] with "

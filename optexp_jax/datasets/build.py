@@ -28,8 +28,8 @@ from optexp_jax.datasets.provenance import (
 )
 from optexp_jax.datasets.spec import DatasetSpec
 from optexp_jax.datasets.workers import PartJobs, make_parts
-from optexp_jax.digests import digest_of
-from optexp_jax.durable import write_whole
+from optexp_jax.stores.digests import digest_of
+from optexp_jax.stores.durable import write_whole
 
 Progress = Callable[[int, int], None]
 """Told the samples done and all samples."""

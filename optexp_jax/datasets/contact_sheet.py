@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from optexp_jax.concepts import ConceptTable
 from optexp_jax.datasets.parts import resize_nearest
-from optexp_jax.formula import Formula
+from optexp_jax.formulas.formula import Formula
 
 BACKGROUND = (250, 250, 250)
 INK = (30, 30, 30)

@@ -20,8 +20,8 @@ from optexp_jax.concepts.signatures import group_rows
 from optexp_jax.datasets.identity import pixel_digest
 from optexp_jax.datasets.protocol import BadSampleError, Dataset, Sample, check_sample
 from optexp_jax.datasets.provenance import SkippedSample
-from optexp_jax.digests import digest_of
-from optexp_jax.durable import write_whole
+from optexp_jax.stores.digests import digest_of
+from optexp_jax.stores.durable import write_whole
 
 PART_SAMPLES = 32
 """Samples a part: what a killed worker has to do again, at most."""

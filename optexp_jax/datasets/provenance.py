@@ -3,17 +3,17 @@
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Int64
 
-import optexp_jax
 from optexp_jax.concepts.storage import TABLE_STORE
 from optexp_jax.datasets.protocol import Dataset, describe
 from optexp_jax.datasets.spec import DatasetSpec
-from optexp_jax.digests import add_file
+from optexp_jax.stores.digests import add_file
 
 SIDECAR = "dataset.json"
 FORMAT = "optexp_jax.Provenance"
@@ -132,4 +132,4 @@ def find_provenance(path: str | Path) -> Provenance | None:
 
 def package_version() -> str:
     """The version that tables are stamped with."""
-    return optexp_jax.__version__
+    return version("optexp-jax")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 
 from optexp_jax.datasets.layout import short
 from optexp_jax.datasets.protocol import Dataset
-from optexp_jax.own_code import find_object
+from optexp_jax.internal.own_code import find_object
 
 Opener = Callable[..., Dataset]
 """Takes `root` (a Path), if the kind reads files, and its options by name."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 from optexp_jax.datasets.layout import files_below, short
 from optexp_jax.datasets.protocol import Dataset, ListsFiles, files_of
 from optexp_jax.datasets.registry import KINDS, OptionValue, import_kind, open_kind
-from optexp_jax.own_code import OWN_OBJECT
+from optexp_jax.internal.own_code import OWN_OBJECT
 
 # An option starts like this; a folder with "=" in its name has a "/" in front of it.
 _OPTION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)

@@ -7,9 +7,9 @@ from typing import ClassVar
 import equinox as eqx
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods.claim import FormulaSpace, Proof
-from optexp_jax.neuron import NeuronCounts
 from optexp_jax.search.driver import Progress
 
 

@@ -3,7 +3,7 @@
 import enum
 from dataclasses import dataclass
 
-from optexp_jax.operators import Operator
+from optexp_jax.formulas.operators import Operator
 
 
 class Proof(enum.Enum):

@@ -7,13 +7,13 @@ import equinox as eqx
 import numpy as np
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
+from optexp_jax.formulas.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.methods.base import MOST_CONCEPTS, AbstractMethod, check_count
 from optexp_jax.methods.claim import FormulaSpace, Proof
-from optexp_jax.neuron import NeuronCounts
-from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
-from optexp_jax.oracle import best_formula, count_formulas
-from optexp_jax.scores import Score
+from optexp_jax.methods.oracle import best_formula, count_formulas
 
 OVERHEAD = 100
 

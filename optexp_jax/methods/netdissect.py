@@ -4,13 +4,13 @@ import time
 from typing import ClassVar
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.scores import Score, highest_rows
 from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
-from optexp_jax.formula import Formula
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.formulas.operators import DEFAULT_OPERATORS
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.claim import FormulaSpace, Proof
-from optexp_jax.neuron import NeuronCounts
-from optexp_jax.operators import DEFAULT_OPERATORS
-from optexp_jax.scores import Score, highest_rows
 
 
 class NetDissect(AbstractMethod):

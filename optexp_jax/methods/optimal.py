@@ -10,11 +10,14 @@ import equinox as eqx
 import numpy as np
 
 from optexp_jax.bounds.base import Bounds
-from optexp_jax.bounds.tight import TightBounds
+from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.unverified import formula_order
 from optexp_jax.explanation import Explanation
-from optexp_jax.float64 import place_of_bounds
-from optexp_jax.formula import Formula
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.formulas.operators import DEFAULT_OPERATORS, Operator, check_operators
+from optexp_jax.internal.float64 import place_of_bounds
 from optexp_jax.methods.base import (
     MOST_AT_ONCE,
     MOST_CONCEPTS,
@@ -24,12 +27,9 @@ from optexp_jax.methods.base import (
 )
 from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.methods.stopped import Question, Stopped
-from optexp_jax.neuron import NeuronCounts
-from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
-from optexp_jax.problem import Problem
 from optexp_jax.search.driver import Limits, Progress, Search
 from optexp_jax.search.incumbent import Incumbent, Keep
-from optexp_jax.unverified import formula_order
+from optexp_jax.search.problem import Problem
 
 
 class Optimal(AbstractMethod):

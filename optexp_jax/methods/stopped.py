@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from optexp_jax.bounds.base import Bounds
-from optexp_jax.operators import Operator
+from optexp_jax.formulas.operators import Operator
+from optexp_jax.internal.structural_equality import structurally_equal
 from optexp_jax.search.driver import Search
 from optexp_jax.search.incumbent import Keep
-from optexp_jax.structural_equality import structurally_equal
 
 
 @dataclass(frozen=True, eq=False)

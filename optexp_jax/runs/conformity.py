@@ -7,15 +7,15 @@ from fractions import Fraction
 from typing import Any
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.scores import Score
+from optexp_jax.counts.unverified import unverified_steps
 from optexp_jax.explanation import Explanation, RunnerUp, Status
-from optexp_jax.formula import Formula
+from optexp_jax.formulas.formula import Formula
 from optexp_jax.methods import AbstractMethod, FormulaSpace, Proof
-from optexp_jax.oracle import count_unverified
+from optexp_jax.methods.oracle import count_unverified
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.results import UnitResult
-from optexp_jax.scores import Score
 from optexp_jax.search.incumbent import MOST_EQUIVALENTS
-from optexp_jax.unverified import unverified_steps
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Results for other programs: data frames, CSV, JSON, Parquet."""
+"""Results for other programs: CSV, JSON, Parquet."""
 
 import contextlib
 import csv
@@ -8,44 +8,11 @@ import math
 import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas
+from optexp_jax.runs.columns import COLUMNS
+from optexp_jax.runs.run import Run
 
-    from optexp_jax.runs.run import Run
-
-COLUMNS = (
-    "unit",
-    "formula",
-    "iou",
-    "intersection",
-    "union",
-    "upper_bound",
-    "gap",
-    "status",
-    "p_value",
-    "runners_up",
-    "equivalents",
-    "unverified",
-    "within_truncated",
-    "visited",
-    "expanded",
-    "estimated",
-    "updated",
-    "speculative_visited",
-    "speculative_expanded",
-    "speculative_estimated",
-    "compilations",
-    "bounds",
-    "bounds_on",
-    "float64_fault",
-    "kernels",
-    "stopped_by",
-    "search_seconds",
-    "seconds",
-    "error",
-)
 _FORMULA_STARTS = (
     "=",
     "+",
@@ -61,25 +28,9 @@ _FORMULA_STARTS = (
     "\uff20",
 )
 """What spreadsheets take for the beginning of a formula; the last four are wide = + - @."""
-_WHOLE = ("intersection", "union", "visited", "expanded", "estimated", "updated", "compilations")
 
 
-def to_pandas(run: "Run") -> "pandas.DataFrame":
-    """One row a finished unit; counts of failed units are missing, not 0."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError('Data frames need pandas: pip install "optexp-jax[table]".') from error
-    rows = run.rows()
-    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in COLUMNS}
-    frame = pandas.DataFrame(columns)
-    in_vain = [name for name in COLUMNS if name.startswith("speculative_")]
-    whole = dict.fromkeys((*_WHOLE, *in_vain), "Int64")
-    exact = dict.fromkeys(("iou", "upper_bound", "gap", "p_value"), "Float64")
-    return frame.astype({"unit": "int64", **whole, **exact, "search_seconds": "Float64"})
-
-
-def write_csv(run: "Run", path: Path) -> None:
+def write_csv(run: Run, path: Path) -> None:
     """One line a unit; lists as JSON; text as `csv_text` writes it, for `text_of_csv` to read."""
     rows = run.rows()
     with _whole_or_not(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
@@ -101,18 +52,18 @@ def text_of_csv(cell: str) -> str:
     return cell.removeprefix("'")
 
 
-def write_json(run: "Run", path: Path) -> None:
+def write_json(run: Run, path: Path) -> None:
     """Configuration, versions and all units."""
     text = json.dumps(as_json(run), indent=2) + "\n"
     with _whole_or_not(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
-def write_parquet(run: "Run", path: Path) -> None:
+def write_parquet(run: Run, path: Path) -> None:
     """The data frame, by pyarrow; lists as JSON."""
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError('Parquet files need pandas and pyarrow: pip install "optexp-jax[table]".')
-    frame = to_pandas(run)
+    frame = run.to_pandas()
     for name in ("runners_up", "equivalents", "unverified"):
         frame[name] = [_cell(value) for value in frame[name]]
     with _whole_or_not(path) as partial:
@@ -136,7 +87,7 @@ def _whole_or_not(path: Path) -> Generator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def as_json(run: "Run") -> dict[str, Any]:
+def as_json(run: Run) -> dict[str, Any]:
     """Everything in a run as JSON."""
     return {
         "configuration": run.configuration,

@@ -1,22 +1,51 @@
-"""Many neurons of one table on any executor, in their order."""
+"""Many neurons of one table, here or on any executor, in their order."""
 
 import functools
+import itertools
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from pathlib import Path
+from typing import Any
 
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.explain import explain_counts
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.explain import check_question, explain_counts, firing
 from optexp_jax.explanation import Explanation
-from optexp_jax.kernel_choice import Kernels, chosen_kernels, kernels
+from optexp_jax.internal.kernel_choice import Kernels, chosen_kernels, kernels
 from optexp_jax.methods.base import AbstractMethod
-from optexp_jax.neuron import NeuronCounts
+from optexp_jax.methods.optimal import Optimal
 from optexp_jax.runs.shared import open_shared_table, share_table
 
+TOGETHER = 8
+"""Neurons of `explain_many` that are prepared together."""
 IN_FLIGHT = 2
 """Tasks a worker, so that none waits for the next."""
+
+
+def explain_many(
+    table: ConceptTable,
+    neurons: Iterable[Any],
+    method: AbstractMethod | None = None,
+    *,
+    executor: Executor | None = None,
+) -> Iterator[Explanation]:
+    """Explain neurons in their order, each yielded when it and those before it are done.
+
+    They are explained here, one after another, or on any `concurrent.futures.Executor`. What
+    several of them need is computed together, so a few are taken in before the first is explained.
+    """
+    method = Optimal() if method is None else method
+    check_question(table, method)
+    if executor is not None:
+        yield from explain_on(executor, table, (firing(table, each) for each in neurons), method)
+        return
+    waiting = iter(neurons)
+    while group := [firing(table, each) for each in itertools.islice(waiting, TOGETHER)]:
+        method.prepare(table, group)
+        for counts in group:
+            yield explain_counts(table, counts, method)
 
 
 def explain_on(

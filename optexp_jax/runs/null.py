@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Int
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod, check_count
 from optexp_jax.runs.sources import UnitSource
-from optexp_jax.scores import Score
 
 MOST_DRAWS = 100_000
 """Each costs as much as the unit itself, and its score is kept."""

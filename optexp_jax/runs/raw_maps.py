@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int32
 
+from optexp_jax.counts.scores import Score
 from optexp_jax.datasets.protocol import Dataset, Sample
 from optexp_jax.datasets.provenance import Provenance, read_provenance
-from optexp_jax.formula import Formula
-from optexp_jax.operators import Operator
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.formulas.operators import Operator
 from optexp_jax.runs.sources import UnitSource
-from optexp_jax.scores import Score
 
 HELD_BYTES = 2**29
 """Of packed bitmaps that are held in one pass over the dataset."""

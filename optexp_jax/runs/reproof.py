@@ -19,16 +19,16 @@ from jaxtyping import Bool, Float64, Int64
 
 from optexp_jax.bounds import PaperBounds
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Status
-from optexp_jax.formula import Formula
-from optexp_jax.memory import require_memory
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.formulas.operators import AND, AND_NOT, OR, Operator
+from optexp_jax.internal.memory import require_memory
 from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.methods.exhaustive import OVERHEAD, Exhaustive
 from optexp_jax.methods.optimal import Optimal
-from optexp_jax.neuron import NeuronCounts
-from optexp_jax.operators import AND, AND_NOT, OR, Operator
-from optexp_jax.oracle import count_formulas, enumerate_formulas
-from optexp_jax.scores import Score
+from optexp_jax.methods.oracle import count_formulas, enumerate_formulas
 
 ORACLE_WORK = 3 * 10**8
 """Formulas times signatures that the oracle gets through in a few seconds."""

@@ -5,6 +5,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from optexp_jax.counts.scores import Score
+from optexp_jax.counts.unverified import UnverifiedStep
 from optexp_jax.explanation import (
     Explanation,
     RunnerUp,
@@ -14,12 +16,10 @@ from optexp_jax.explanation import (
     Status,
     StoppedBy,
 )
-from optexp_jax.formula import Formula
-from optexp_jax.operators import operator_from_json, operator_to_json
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.formulas.operators import operator_from_json, operator_to_json
 from optexp_jax.runs.null import NullResult
 from optexp_jax.runs.typed import make
-from optexp_jax.scores import Score
-from optexp_jax.unverified import UnverifiedStep
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.optimal import Optimal
+from optexp_jax.runs.columns import data_frame
 from optexp_jax.runs.configuration import Configuration, check_units
 from optexp_jax.runs.inline import Inline
 from optexp_jax.runs.null import NullModel
@@ -179,9 +180,7 @@ class Run:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The results as a data frame, one row a finished unit."""
-        from optexp_jax.runs.export import to_pandas
-
-        return to_pandas(self)
+        return data_frame(self.rows())
 
     def __repr__(self) -> str:
         n = self.counts

@@ -13,24 +13,24 @@ from typing import Any, cast
 
 import numpy as np
 
-from optexp_jax.operators import Operator, operator_from_json, operator_to_json
-from optexp_jax.own_code import find_object, import_object
+from optexp_jax.formulas.operators import Operator, operator_from_json, operator_to_json
+from optexp_jax.internal.own_code import find_object, import_object
 from optexp_jax.runs.typed import make
 
 CLASS, OPERATOR, ARRAY = "class", "operator", "array"
 
 OWN_CLASSES: Mapping[str, str] = {
     "Optimal": "optexp_jax.methods.optimal",
-    "Beam": "optexp_jax.methods.beam",
+    "Beam": "optexp_jax.methods.beam.beam",
     "Exhaustive": "optexp_jax.methods.exhaustive",
     "NetDissect": "optexp_jax.methods.netdissect",
-    "TightBounds": "optexp_jax.bounds.tight",
-    "PaperBounds": "optexp_jax.bounds.paper",
-    "PublishedVectors": "optexp_jax.bounds.vectors",
-    "LabelVectors": "optexp_jax.bounds.vectors",
-    "PairVectors": "optexp_jax.bounds.pair_vectors",
-    "QuantityGuide": "optexp_jax.guides.quantity",
-    "MMESHGuide": "optexp_jax.guides.mmesh",
+    "TightBounds": "optexp_jax.bounds.tight.family",
+    "PaperBounds": "optexp_jax.bounds.paper.space",
+    "PublishedVectors": "optexp_jax.bounds.paper.vectors",
+    "LabelVectors": "optexp_jax.bounds.paper.vectors",
+    "PairVectors": "optexp_jax.bounds.paper.pair_vectors",
+    "QuantityGuide": "optexp_jax.methods.beam.guides.quantity",
+    "MMESHGuide": "optexp_jax.methods.beam.guides.mmesh",
     "NullModel": "optexp_jax.runs.null",
     "StoredLayer": "optexp_jax.runs.layers",
     "SharedBitmaps": "optexp_jax.runs.shared",

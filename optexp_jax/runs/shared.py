@@ -20,7 +20,8 @@ from optexp_jax.concepts.patches import Patches, RankArray, SampleMap
 from optexp_jax.concepts.signatures import Signatures
 from optexp_jax.concepts.storage import TABLE_STORE
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.digests import (
+from optexp_jax.runs.sources import BitmapUnits, Opener, UnitSource
+from optexp_jax.stores.digests import (
     Digests,
     MisfitError,
     digest_of,
@@ -28,9 +29,8 @@ from optexp_jax.digests import (
     read_digests,
     write_digests,
 )
-from optexp_jax.durable import rename_folder, sync_tree
-from optexp_jax.runs.sources import BitmapUnits, Opener, UnitSource
-from optexp_jax.stores import DataFileError
+from optexp_jax.stores.durable import rename_folder, sync_tree
+from optexp_jax.stores.store import DataFileError
 
 _SPARSE = ("data", "indices", "indptr")
 HEAD = "head.json"

@@ -13,8 +13,8 @@ from jaxtyping import Bool, Int
 
 from optexp_jax.concepts.inputs import to_bool
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.neuron import NeuronCounts
-from optexp_jax.stores import DataFileError
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.stores.store import DataFileError
 
 
 @runtime_checkable

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.explain import explain
-from optexp_jax.kernel_choice import Kernels, chosen_kernels, kernels
+from optexp_jax.internal.kernel_choice import Kernels, chosen_kernels, kernels
 from optexp_jax.methods.base import AbstractMethod
-from optexp_jax.neuron import NeuronCounts
 from optexp_jax.runs.null import NullModel, compare_with_null
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.sources import HasRanges, Opener, SourceIdentity, UnitSource
 from optexp_jax.search.driver import Progress
-from optexp_jax.stores import DataFileError
+from optexp_jax.stores.store import DataFileError
 
 SOURCE_ERRORS = (DataFileError, OSError)
 """What tells of the data and not of a unit. It stops the run, and its units wait for the mend."""

@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Bool
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Explanation, Status
-from optexp_jax.formula import Formula
+from optexp_jax.formulas.formula import Formula
 from optexp_jax.methods.claim import FormulaSpace
-from optexp_jax.neuron import NeuronCounts
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.conformity import conformity_faults, ranking
 from optexp_jax.runs.null_check import NullCheck, check_null
@@ -22,7 +23,6 @@ from optexp_jax.runs.reproof import reprove, reprove_ranking
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
-from optexp_jax.scores import Score
 
 
 class Claim(enum.StrEnum):

@@ -17,13 +17,13 @@ from optexp_jax.explanation import (
     Status,
     StoppedBy,
 )
-from optexp_jax.float64 import place_of_bounds
-from optexp_jax.formula_batch import FormulaBatch
-from optexp_jax.kernel_choice import used_kernels
+from optexp_jax.formulas.batch import FormulaBatch
+from optexp_jax.internal.float64 import place_of_bounds
+from optexp_jax.internal.kernel_choice import used_kernels
+from optexp_jax.internal.tracing import count_traces
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
 from optexp_jax.search.incumbent import Candidate, Incumbent, Leader
-from optexp_jax.tracing import count_traces
 
 
 class InadmissibleBoundError(RuntimeError):

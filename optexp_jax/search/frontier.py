@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from optexp_jax.pytrees import pytree
+from optexp_jax.internal.pytrees import pytree
 
 Nodes = TypeVar("Nodes")
 """A batch of nodes: a pytree of host arrays that share their first axis."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from optexp_jax.formula import Formula
-from optexp_jax.scores import Score
+from optexp_jax.counts.scores import Score
+from optexp_jax.formulas.formula import Formula
 
 
 @dataclass(frozen=True)

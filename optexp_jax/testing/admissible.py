@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from optexp_jax.bounds.base import Bounds
+from optexp_jax.counts.unverified import formula_order
 from optexp_jax.explanation import Explanation, Status
+from optexp_jax.formulas.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.methods.base import check_count
-from optexp_jax.operators import DEFAULT_OPERATORS, Operator, check_operators
-from optexp_jax.problem import Problem
 from optexp_jax.search.driver import InadmissibleBoundError, Limits, Progress, best_first
 from optexp_jax.search.incumbent import Incumbent
+from optexp_jax.search.problem import Problem
 from optexp_jax.testing.cases import random_case
 from optexp_jax.testing.checked_space import CheckedSpace, Claim, FalseClaimError
 from optexp_jax.testing.truth import Trial, Truth
-from optexp_jax.unverified import formula_order
 
 SHAPES: dict[int, tuple[tuple[int, int], ...]] = {
     1: ((3, 3), (1, 1)),

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.neuron import NeuronCounts
+from optexp_jax.counts.neuron import NeuronCounts
 
 CONCEPT_STYLES = (
     "half",

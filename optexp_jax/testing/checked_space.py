@@ -7,10 +7,10 @@ from typing import Generic
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from optexp_jax.formula import Formula
-from optexp_jax.formula_batch import FormulaBatch
-from optexp_jax.formula_text import format_chain
-from optexp_jax.scores import Score
+from optexp_jax.counts.scores import Score
+from optexp_jax.formulas.batch import FormulaBatch
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.formulas.text import format_chain
 from optexp_jax.search.driver import AbstractSpace, Turn
 from optexp_jax.search.frontier import Nodes, Queued
 from optexp_jax.search.incumbent import Incumbent

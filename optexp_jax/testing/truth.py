@@ -6,12 +6,12 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from optexp_jax.formula import Formula
-from optexp_jax.formula_batch import PADDING, FormulaBatch
-from optexp_jax.operators import Operator
-from optexp_jax.oracle import OracleResult, best_formula, enumerate_formulas
-from optexp_jax.problem import Problem
-from optexp_jax.scores import Score, highest_rows
+from optexp_jax.counts.scores import Score, highest_rows
+from optexp_jax.formulas.batch import PADDING, FormulaBatch
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.formulas.operators import Operator
+from optexp_jax.methods.oracle import OracleResult, best_formula, enumerate_formulas
+from optexp_jax.search.problem import Problem
 from optexp_jax.testing.cases import Case
 
 

@@ -1,0 +1,54 @@
+"""How much short formulas of a place can be worth: limits for parts of longer ones."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float64
+
+from optexp_jax.bounds.tight.forms import Forms
+from optexp_jax.bounds.tight.region import NEVER, Regions
+from optexp_jax.internal.pytrees import pytree
+from optexp_jax.internal.tracing import note_trace
+
+
+@pytree
+class Limits:
+    """The highest W of short formulas in a regions."""
+
+    light: Float64[Array, " places"]
+    """Of a light concept."""
+    light_union: Float64[Array, " places"]
+    """Of light concepts x OR y."""
+    two: Float64[Array, " places"]
+    """Of at most two concepts, or none at all."""
+    three: Float64[Array, " places"]
+    """Of at most three."""
+
+
+@partial(jax.jit, static_argnames=("forms",))
+def short_formulas(regions: Regions, *, forms: Forms) -> Limits:
+    """Limits of all but three concepts, which are left infinite."""
+    note_trace("short_formulas")
+    light, every = regions.allowed & regions.light, regions.all_rows()
+    usable = every.mine(regions.allowed)
+
+    def where(
+        kept: Bool[Array, "#places #n #m"], values: Float64[Array, "places n m"]
+    ) -> Float64[Array, "places n m"]:
+        return jnp.where(kept, values, NEVER)
+
+    unions, light_unions, intersections, differences = every.most_of_each(
+        where(usable & forms.union, every.union),
+        where(every.mine(light) & every.theirs(light), every.union),
+        where(usable & forms.intersection, every.both),
+        where(usable & forms.difference, every.without),
+    )
+    single = jnp.where(regions.allowed, regions.own, NEVER)
+    two = jnp.stack([single, unions, intersections, differences]).max((0, 2))
+    return Limits(
+        light=jnp.where(light, regions.own, NEVER).max(1),
+        light_union=light_unions.max(1),
+        two=jnp.maximum(two, 0.0),
+        three=jnp.full_like(two, jnp.inf),
+    )

@@ -1,0 +1,1 @@
+"""What a neuron and a table have in common, in exact integers: counts, scores, overlaps."""

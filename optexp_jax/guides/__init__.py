@@ -1,7 +1,0 @@
-"""Guides of the beam search: which candidates may be worth an exact score."""
-
-from optexp_jax.guides.base import AbstractEstimator, AbstractGuide, Members
-from optexp_jax.guides.mmesh import MMESHGuide
-from optexp_jax.guides.quantity import QuantityGuide
-
-__all__ = ["AbstractEstimator", "AbstractGuide", "MMESHGuide", "Members", "QuantityGuide"]

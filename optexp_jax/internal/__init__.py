@@ -1,0 +1,1 @@
+"""What the packages share and no user needs: padding, kernels, meshes, memory, pytrees."""

@@ -1,0 +1,61 @@
+"""A problem: what a search is asked to do, with the device arrays that bounds are made of."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.pair_overlaps import PairOverlaps, pair_overlaps
+from optexp_jax.counts.quantities import (
+    NeuronQuantities,
+    Quantities,
+    concept_quantities,
+    neuron_quantities,
+)
+from optexp_jax.formulas.operators import Operator
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Find the formula of at most `length` concepts of the table that fits the neuron best."""
+
+    table: ConceptTable
+    neuron: NeuronCounts
+    length: int
+    operators: tuple[Operator, ...]
+
+    @property
+    def depth(self) -> int:
+        """The longest formula there can be: concepts are distinct."""
+        return min(self.length, self.table.n_concepts)
+
+    @property
+    def sample_size(self) -> int:
+        """Locations of the largest sample."""
+        located = self.table.sample_map
+        return self.table.n_locations if located is None else located.sample_size
+
+    @cached_property
+    def concepts(self) -> Quantities:
+        """Exact quantities of every concept, per sample."""
+        return concept_quantities(self.table, self.neuron)
+
+    @cached_property
+    def whole(self) -> NeuronQuantities:
+        """What there is to cover, per sample."""
+        return neuron_quantities(self.table, self.neuron)
+
+    @cached_property
+    def disjoint(self) -> Bool[Array, "concepts concepts"]:
+        """Which concepts never share a location."""
+        with jax.enable_x64(True):
+            return jnp.asarray(self.table.disjoint)
+
+    @cached_property
+    def pairs(self) -> PairOverlaps:
+        """What any two concepts share, in the whole dataset."""
+        return pair_overlaps(self.table, self.neuron)

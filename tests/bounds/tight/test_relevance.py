@@ -1,0 +1,101 @@
+"""Concepts that are left out at a place, against all formulas that have them."""
+
+import numpy as np
+import pytest
+from helpers.search_cases import seeds
+from helpers.support import examples
+from helpers.tight_cases import DIRECTED, N, Setting, assert_bounded, forms_of, is_new, some_setting
+from helpers.tight_helpers import each_subset, most_w
+from hypothesis import given
+
+import optexp_jax as ox
+from optexp_jax.bounds.tight import local_concepts
+from optexp_jax.bounds.tight.forms import OPERATORS
+from optexp_jax.bounds.tight.local_concepts import LocalConcepts
+from optexp_jax.bounds.tight.place import Places, Spot
+from optexp_jax.bounds.tight.relevance import OverlapSums, gains
+from optexp_jax.formulas.operators import Operator
+from optexp_jax.search.problem import Problem
+
+
+def check_gains(setting: Setting) -> None:
+    place, forms = setting.place, forms_of(setting.operators)
+    sums = OverlapSums.of(Places(setting.problem).overlaps.everywhere, 3)
+    for left in (3, 4):
+        gain = gains(place.within.own, sums, setting.v, left, forms)
+        chains, shorter = setting.chains(left), most_w(setting, left - 1)
+        for k in range(left):
+            bounds = shorter + gain[chains.concepts[:, k]]
+            assert_bounded(chains, bounds, setting, f"gains of concept {k} of {left}")
+
+
+@each_subset
+@examples(8)
+@given(seed=seeds)
+def test_gains(operators: tuple[Operator, ...], seed: int):
+    check_gains(some_setting(np.random.default_rng(seed), operators))
+
+
+@pytest.mark.parametrize("name", DIRECTED)
+def test_gains_directed(name: str):
+    for v in (0.0, 0.25, 0.5, 1.0):
+        check_gains(Setting(DIRECTED[name], ox.DEFAULT_OPERATORS, (), v))
+
+
+@each_subset
+@examples(8)
+@given(seed=seeds)
+def test_no_formula_of_interest_is_left_out(operators: tuple[Operator, ...], seed: int):
+    rng = np.random.default_rng(seed)
+    setting = some_setting(rng, operators)
+    left = N - len(setting.steps)
+    chains = setting.chains(left)
+    decided, size = setting.place.decided(setting.v), setting.case.neuron.size
+    # Formulas inside of the steps with one concept less; not all that there are, but those needed.
+    shorter = decided + most_w(setting, left - 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_concepts, "SMALL_TABLE", 0)
+        place = Places(setting.problem).at(Spot(setting.steps, shorter), setting.v)
+    out = chains.take(np.flatnonzero(~place.of_use[chains.concepts].all(1)))
+    out = out.take(is_new(setting, out))
+    total = decided + out.w(setting.v)
+    assert (total < setting.v * size).all()
+    assert place.allowed.sum() == place.of_use.sum()
+
+
+def test_what_cannot_add_enough_is_left_out():
+    # `a OR b` has W = 20 at v = 0.5, and c can add 1 at most.
+    rows = {"a": (10, 0), "b": (10, 0), "c": (1, 0), "cd": (0, 9), "e": (0, 4), "f": (30, 60)}
+    table = ox.ConceptTable.from_signatures(
+        [["abcdef".index(letter) for letter in name] for name in rows],
+        [sum(counts) for counts in rows.values()],
+        list("abcdef"),
+    )
+    neuron = ox.NeuronCounts.from_signatures(table, [counts[0] for counts in rows.values()])
+    problem = Problem(table, neuron, 3, OPERATORS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_concepts, "SMALL_TABLE", 0)
+        patch.setattr(local_concepts, "FEW", 1 / 3)
+        place = Places(problem).at(Spot((), 0.5 * neuron.size - 5), 0.5)
+    # f has extras of its own that nothing covers; d and e could only take away what c and e have.
+    assert place.concepts.ids.tolist() == [0, 1]
+    assert place.concepts.size == 2
+
+
+@pytest.mark.parametrize("small", [0, 10])
+def test_concepts_numbered_anew(small: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(local_concepts, "SMALL_TABLE", small)
+    monkeypatch.setattr(local_concepts, "FEW", 0.5)
+    kept = np.zeros(10, bool)
+    kept[[1, 4, 7, 8]] = True
+    found = LocalConcepts.of(kept)
+    if small:
+        assert found.is_everything
+        np.testing.assert_array_equal(found.pick(np.arange(10)), np.arange(10))
+        return
+    assert found.size == 5
+    assert found.ids.tolist() == [1, 4, 7, 8]
+    assert found.number.tolist() == [5, 0, 5, 5, 1, 5, 5, 2, 3, 5]
+    np.testing.assert_array_equal(found.pick(np.arange(10)[None]), [[1, 4, 7, 8, 0]])
+    assert LocalConcepts.of(np.arange(10) < 6).is_everything
+    assert LocalConcepts.of(np.zeros(10, bool)).size == 5

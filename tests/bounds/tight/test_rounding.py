@@ -1,0 +1,158 @@
+"""Floating point in the tight search: bounds hold as they stand, and are raised by next to nothing.
+
+Units of a few locations on tables of up to 10**15: what rounding takes from large counts must
+neither hide all that such a unit has, nor make every bound as good as any.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.search_cases import DEFAULT, SUBSETS, seeds
+from helpers.support import as_users_run_it, examples, thorough
+from helpers.tight_cases import N, by_sets, tiny_setting, tiny_unit
+from helpers.tight_helpers import solve
+from hypothesis import given
+from hypothesis import strategies as st
+from test_outer_steps import check_outer
+from test_pair_bounds import check_pairs
+from test_relevance import check_gains
+from test_two_steps import check_two_steps
+
+import optexp_jax as ox
+from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION
+from optexp_jax.bounds.tight.place import Place, Places, Spot, Step
+from optexp_jax.bounds.tight.rounding import outward, weight
+from optexp_jax.counts.scores import Score
+from optexp_jax.formulas.operators import Operator
+from optexp_jax.runs import reproof
+from optexp_jax.runs.reproof import reprove
+from optexp_jax.search.problem import Problem
+
+LITTLE = Fraction(1, 2**42)
+
+some_subsets = pytest.mark.parametrize("operators", SUBSETS if thorough() else [DEFAULT], ids=str)
+
+
+# Every bound, in exact numbers.
+
+
+@some_subsets
+@examples(10)
+@given(seed=seeds)
+def test_tiny_units(operators: tuple[Operator, ...], seed: int):
+    rng = np.random.default_rng(seed)
+    setting = tiny_setting(rng, operators)
+    check_pairs(setting)
+    check_gains(setting)
+    check_two_steps(setting, rng.random(N) < rng.choice([0.2, 1.0]))
+    check_outer(setting, rng.permutation(N), 3)
+
+
+@given(
+    inside=st.integers(0, 2**52),
+    outside=st.integers(0, 2**52),
+    v=st.floats(0, 1, allow_subnormal=False),
+)
+def test_a_weight_is_rounded_up_by_a_share_of_its_terms(inside: int, outside: int, v: float):
+    exact = inside - Fraction(v) * outside
+    raised = Fraction(weight(float(inside), v * outside)) - exact
+    assert 0 <= raised <= LITTLE * (inside + Fraction(v) * outside)
+
+
+def test_outward_is_upward():
+    with jax.enable_x64(True):
+        found = np.asarray(outward(jnp.array([-np.inf, -3.0, 0.0, 5.0, np.inf])))
+    assert found[[0, 2, 4]].tolist() == [-np.inf, 0.0, np.inf]
+    assert -3 < found[1] < -3 + 1e-12
+    assert 5 < found[3] < 5 + 1e-12
+
+
+def place_with(steps: tuple[Step, ...], extras: int) -> Place:
+    case = by_sets(N, {"a": (3, extras), "b": (2, 7), "abc": (1, extras // 3), "": (4, extras)})
+    return Places(Problem(case.table, case.neuron, 5, DEFAULT)).at(Spot(steps))
+
+
+@given(
+    forms=st.lists(st.sampled_from([UNION, INTERSECTION, DIFFERENCE]), max_size=3),
+    bits=st.integers(0, 50),
+    v=st.floats(0, 1, allow_subnormal=False),
+    w=st.floats(0, 10),
+)
+@examples(20)
+def test_what_is_decided(forms: list[int], bits: int, v: float, w: float):
+    place = place_with(tuple(Step(form, k) for k, form in enumerate(forms)), 2**bits - 1)
+    paid = Fraction(v) * place.decided_outside
+    exact, goal = place.decided_inside - paid, Fraction(v) * place.neuron.size
+    terms = place.decided_inside + paid
+    assert 0 <= Fraction(place.decided(v)) - exact <= LITTLE * terms
+    assert 0 <= goal - exact - Fraction(place.needed(v)) <= LITTLE * (goal + terms)
+    left = Fraction(place.left_of(w, v)) - (Fraction(w) - exact)
+    assert 0 <= left <= LITTLE * (Fraction(w) + terms)
+
+
+# They still rule out.
+
+
+def huge_table(scale: int) -> tuple[ox.ConceptTable, ox.NeuronCounts]:
+    """A unit of six locations, in sets of two each; all other sets have sizes of this scale."""
+    rng = np.random.default_rng(0)
+    held = {tuple(np.flatnonzero(row).tolist()): 0 for row in rng.random((200, 24)) < 0.15}
+    sizes = {row: int(rng.integers(1, 100)) * scale for row in held}
+    touched = [tuple(sorted(rng.permutation(24)[:2].tolist())) for _ in range(6)]
+    sizes |= dict.fromkeys(touched, 2)
+    table = ox.ConceptTable.from_signatures([list(row) for row in sizes], list(sizes.values()))
+    return table, ox.NeuronCounts.from_signatures(table, [int(row in touched) for row in sizes])
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_a_tiny_unit_on_a_huge_table_is_searched_as_on_a_large_one(length: int):
+    # At length 3 v is as small as the table is large, at length 4 it is 1/7.
+    expanded = []
+    for scale in (2**16, 2**36):
+        table, neuron = huge_table(scale)
+        assert neuron.size == 6
+        found = solve(table, neuron, ox.Optimal(length))
+        assert found.status == "optimal"
+        expanded.append(found.stats.expanded)
+    assert table.n_locations > 10**14
+    large, huge = expanded
+    assert huge <= 1.5 * large
+
+
+def test_a_second_proof_rules_out_as_much(monkeypatch: pytest.MonkeyPatch):
+    counted: list[int] = []
+    exactly = reproof._Pairs._count_exactly
+
+    def note(*args: Any) -> Score | None:
+        counted[-1] += 1
+        return exactly(*args)
+
+    monkeypatch.setattr(reproof, "ORACLE_WORK", 0)
+    monkeypatch.setattr(reproof._Pairs, "_count_exactly", note)
+    for scale in (2**16, 2**36):
+        table, neuron = huge_table(scale)
+        best = solve(table, neuron, ox.Optimal(3)).score
+        counted.append(0)
+        with as_users_run_it():
+            assert reprove(table, neuron, 3, DEFAULT, best, 60.0).proved
+    large, huge = counted
+    assert huge <= 1.5 * large, counted
+
+
+@examples(15)
+@given(seed=seeds)
+def test_a_second_proof_of_tiny_units(seed: int):
+    case = tiny_unit(np.random.default_rng(seed))
+    with pytest.MonkeyPatch.context() as patch, as_users_run_it():
+        best = ox.Exhaustive(3).run(case.table, case.neuron).score
+        patch.setattr(reproof, "ORACLE_WORK", 0)
+        assert reprove(case.table, case.neuron, 3, DEFAULT, best, 60.0).proved
+        if best.intersection:
+            below = Score(best.intersection * 10**9 - 1, best.union * 10**9)
+            doubted = reprove(case.table, case.neuron, 3, DEFAULT, below, 60.0)
+            assert doubted.better is not None
+            assert doubted.better.ratio > below.ratio

@@ -1,0 +1,1 @@
+"""Inputs, references and settings that several tests share."""

@@ -1,0 +1,128 @@
+"""Bounds and results as the library computes them, and the quantities that settle the order."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import optexp_jax as ox
+from helpers.search_cases import SUBSETS
+from helpers.support import as_users_run_it
+from helpers.tight_cases import (
+    Chains,
+    N,
+    Setting,
+    forms_of,
+)
+from optexp_jax.bounds.tight import children, local_concepts, place_scores, space
+from optexp_jax.bounds.tight.forms import DIFFERENCE
+from optexp_jax.bounds.tight.grams import stack_grams
+from optexp_jax.bounds.tight.pair_bounds import highest_pair_bounds, pair_bounds
+from optexp_jax.bounds.tight.pairs_on_device import PAIR_CHUNK
+from optexp_jax.bounds.tight.place import Places, Spot, Step
+from optexp_jax.bounds.tight.region import Regions
+from optexp_jax.bounds.tight.rows import rows_of
+
+each_subset = pytest.mark.parametrize(
+    "operators", SUBSETS, ids=lambda subset: "+".join(o.name for o in subset)
+)
+
+
+HERE = 1
+"""The setting's place among those of `regions_of`."""
+
+
+def regions_of(setting: Setting, light: np.ndarray | None = None) -> Regions:
+    """The setting's place, and before it another one that must not make a difference."""
+    other = Places(setting.problem).at(Spot((Step(DIFFERENCE, N - 1),)))
+    places = [other, setting.place]
+    light = np.ones(N, bool) if light is None else light
+    with jax.enable_x64(True):
+        return Regions(
+            stack_grams([place.gram for place in places]),
+            jnp.asarray(np.stack([place.allowed for place in places])),
+            jnp.asarray(np.stack([~light, light])),
+            jnp.array([1 - setting.v, setting.v]),
+        )
+
+
+def every_row() -> tuple[jax.Array, jax.Array]:
+    """All concepts of the setting's place."""
+    return jnp.full(N, HERE, jnp.int32), jnp.arange(N, dtype=jnp.int32)
+
+
+def of_pairs(setting: Setting) -> np.ndarray:
+    """`pair_bounds` of all pairs, `[form, a, b]`."""
+    regions, forms = regions_of(setting), forms_of(setting.operators)
+    with jax.enable_x64(True):
+        rows = rows_of(regions)
+        found = np.asarray(pair_bounds(regions, rows, *every_row(), forms=forms))
+        highest = np.asarray(highest_pair_bounds(regions, rows, forms=forms))[HERE]
+    np.testing.assert_allclose(highest, found.max(2), rtol=1e-12, atol=1e-12)
+    return found.transpose(1, 0, 2)
+
+
+def of_chunk(bound: Callable[..., jax.Array], setting: Setting, chains: Chains) -> np.ndarray:
+    """A bound of given pairs, for the first two concepts of each chain."""
+    codes, which = np.unique(
+        np.column_stack([chains.forms[:, 0], chains.concepts[:, :2]]), axis=0, return_inverse=True
+    )
+    padded = np.zeros((PAIR_CHUNK, 4), np.int32)  # the shape that the search uses
+    padded[: len(codes), 0] = HERE
+    padded[: len(codes), 1:] = codes
+    with jax.enable_x64(True):
+        columns = (jnp.asarray(column) for column in padded.T)
+        return np.asarray(bound(*columns, forms=forms_of(setting.operators)))[which.reshape(-1)]
+
+
+def gram(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    masks = setting.case.columns.astype(np.int64)
+    inside, outside = setting.counts
+    return (masks * inside) @ masks.T, (masks * outside) @ masks.T
+
+
+def pair_of(chains: Chains) -> tuple[np.ndarray, ...]:
+    return chains.forms[:, 0], chains.concepts[:, 0], chains.concepts[:, 1]
+
+
+def pairs_once(chains: Chains) -> np.ndarray:
+    """Symmetric pairs in the one order that they are bounded in."""
+    form, a, b = pair_of(chains)
+    return (form == DIFFERENCE) | (a < b)
+
+
+def most_w(setting: Setting, length: int) -> float:
+    """The highest W of a formula of at most so many concepts: the tightest `best` there can be.
+
+    Rounded up, as bounds are that build on others; less than the search does.
+    """
+    parts = [setting.chains(k) for k in range(1, length + 1)]
+    v, share = setting.v, 2.0**-45
+    return max(
+        float((part.w(v) + share * (part.i + v * part.e)).max(initial=0.0)) for part in parts
+    )
+
+
+AS_LARGE = (
+    (space, "SMALL_TABLE", 0),
+    (children, "SMALL_TABLE", 0),
+    (local_concepts, "SMALL_TABLE", 0),
+    (local_concepts, "FEW", 1 / 2),
+    (space, "rehearse", lambda *_: None),  # Searches of few are no shorter than a rehearsal.
+    (children, "CELLS", 0),
+    (place_scores, "CELLS", 0),
+)
+"""What makes a search do on few concepts what it does on many."""
+
+
+def solve(
+    table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
+) -> ox.Explanation:
+    """The result of a search; `as_large` has it do what it does with many concepts."""
+    with as_users_run_it(), pytest.MonkeyPatch.context() as patch:
+        if as_large:
+            for module, name, value in AS_LARGE:
+                patch.setattr(module, name, value)
+        return ox.explain(table, neuron, method)
