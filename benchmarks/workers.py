@@ -19,7 +19,7 @@ from broden_like import broden_like, unit
 from harness import Figure, benchmark_parser, interleave, report, say
 
 import optexp_jax as ox
-from optexp_jax.runs import LocalWorkers, Opener, UnitResult, explain_layer
+from optexp_jax.runs import AbstractOpener, LocalWorkers, UnitResult, explain_layer
 from optexp_jax.runs.shared import open_shared_table, share_table
 
 
@@ -47,7 +47,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class SharedGenerated(Opener):
+class SharedGenerated(AbstractOpener):
     """Opens such units over a table that all workers map."""
 
     table: str

@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from optexp_jax import activations, datasets, runs, testing
     from optexp_jax.bounds import (
-        Bounds,
-        ImprovementVectors,
+        AbstractBounds,
+        AbstractVectors,
         InadmissibleBoundError,
         LabelVectors,
         PairVectors,
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 # (lazy-loader) would need the names once in a stub file in place of the block: no less to write.
 _HOMES = {
     "optexp_jax.bounds": (
-        "Bounds",
-        "ImprovementVectors",
+        "AbstractBounds",
+        "AbstractVectors",
         "InadmissibleBoundError",
         "LabelVectors",
         "PairVectors",
@@ -119,18 +119,18 @@ __all__ = [
     "AND_NOT",
     "DEFAULT_OPERATORS",
     "OR",
+    "AbstractBounds",
     "AbstractGuide",
     "AbstractMethod",
+    "AbstractVectors",
     "BatchScores",
     "Beam",
-    "Bounds",
     "Concept",
     "ConceptTable",
     "Exhaustive",
     "Explanation",
     "Formula",
     "FormulaBatch",
-    "ImprovementVectors",
     "InadmissibleBoundError",
     "Kernels",
     "LabelLayer",

@@ -21,7 +21,7 @@ from optexp_jax.counts.quantities import Quantities
 from optexp_jax.testing import check_admissible
 
 
-class OthersVectors(ox.ImprovementVectors):
+class OthersVectors(ox.AbstractVectors):
     """Top_t and Bott_1 over the concepts that the label does not hold."""
 
     top: ox.LabelVectors = ox.LabelVectors()

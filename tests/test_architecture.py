@@ -140,3 +140,12 @@ def test_no_module_imports_itself_through_others():
 @pytest.mark.parametrize("exception", sorted(UPWARDS | MUTUAL), ids=" -> ".join)
 def test_exceptions_are_needed(exception: tuple[str, str]):
     assert any((each.importer, each.imported) == exception for each in IMPORTS)
+
+
+def test_class_names_tell_classes_apart():
+    homes: dict[str, list[str]] = {}
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from optexp_jax.activations.layer_units import LayerUnits, check_same_samples
 from optexp_jax.activations.preprocessing import Preprocessing
 from optexp_jax.activations.ranges import (
+    AbstractRangeRule,
     ActivationRange,
     Clusters,
     ExplicitRange,
-    RangeRule,
     TopQuantile,
     parse_rule,
 )
@@ -43,6 +43,7 @@ _NEEDING_TORCH = {
 }
 
 __all__ = [
+    "AbstractRangeRule",
     "ActivationFileError",
     "ActivationKey",
     "ActivationMetadata",
@@ -58,7 +59,6 @@ __all__ = [
     "LoadedModel",
     "MissingTorchError",
     "Preprocessing",
-    "RangeRule",
     "TopQuantile",
     "check_same_samples",
     "find_images",

@@ -16,7 +16,7 @@ MOST_CANDIDATES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
-class Interval:
+class ClusterInterval:
     """A cluster: its smallest and largest member."""
 
     low: float
@@ -41,7 +41,7 @@ class _Prefixes:
         return np.maximum(second - first * first / np.maximum(weight, 1.0), 0.0)
 
 
-def cluster_numbers(values: Float64[np.ndarray, " n"], n_clusters: int) -> list[Interval]:
+def cluster_numbers(values: Float64[np.ndarray, " n"], n_clusters: int) -> list[ClusterInterval]:
     """The clusters in ascending order; there must be as many distinct values as clusters."""
     distinct, counts = np.unique(values, return_counts=True)
     if len(distinct) < n_clusters:
@@ -54,7 +54,7 @@ def cluster_numbers(values: Float64[np.ndarray, " n"], n_clusters: int) -> list[
     sums = _Prefixes(*(_prefix_sums(weight * centred**power) for power in range(3)))
     borders = _best_borders(sums, len(distinct), n_clusters)
     return [
-        Interval(float(distinct[start]), float(distinct[stop - 1]))
+        ClusterInterval(float(distinct[start]), float(distinct[stop - 1]))
         for start, stop in itertools.pairwise(borders)
     ]
 

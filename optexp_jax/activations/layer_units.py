@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int, Int64
 
 from optexp_jax.activations.counting import PairKernel, Thresholds, count_layer, mask_shape
-from optexp_jax.activations.ranges import ActivationRange, RangeRule, TopQuantile
+from optexp_jax.activations.ranges import AbstractRangeRule, ActivationRange, TopQuantile
 from optexp_jax.activations.store import ActivationStore
 from optexp_jax.activations.upsample import as_maps, upsample
 from optexp_jax.concepts.table import ConceptTable
@@ -28,7 +28,7 @@ class LayerUnits:
 
     table: ConceptTable
     store: ActivationStore
-    rule: RangeRule = field(default_factory=TopQuantile)
+    rule: AbstractRangeRule = field(default_factory=TopQuantile)
     _ranges: dict[int, ActivationRange] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -42,7 +42,10 @@ class LayerUnits:
 
     @classmethod
     def open(
-        cls, table: ConceptTable | str | Path, store: str | Path, rule: RangeRule | None = None
+        cls,
+        table: ConceptTable | str | Path,
+        store: str | Path,
+        rule: AbstractRangeRule | None = None,
     ) -> "LayerUnits":
         """Open a table and a store by their paths; they must be of the same samples."""
         opened, activations = table, ActivationStore.open(store)

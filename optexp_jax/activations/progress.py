@@ -60,7 +60,7 @@ class WrittenRow:
         return True
 
 
-class Progress:
+class WriteProgress:
     """The rows of an unfinished store, kept in a file beside them."""
 
     def __init__(self, path: Path, head: dict[str, Any], rows: list[WrittenRow]):
@@ -68,12 +68,12 @@ class Progress:
         write_whole(path, "".join(map(_line, [head, *map(dataclasses.asdict, rows)])).encode())
 
     @classmethod
-    def begin(cls, path: Path, key: ActivationKey, layout: RowLayout) -> "Progress":
+    def begin(cls, path: Path, key: ActivationKey, layout: RowLayout) -> "WriteProgress":
         """Of a store that is not begun."""
         return cls(path, _head(key, layout), [])
 
     @classmethod
-    def resume(cls, path: Path, key: ActivationKey, layout: RowLayout) -> "Progress | None":
+    def resume(cls, path: Path, key: ActivationKey, layout: RowLayout) -> "WriteProgress | None":
         """Of a store that another writer left, as far as it is whole; None if it is another."""
         head, *lines = _read(path)
         if head != _head(key, layout):

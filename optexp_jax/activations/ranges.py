@@ -29,7 +29,7 @@ class ActivationRange:
         return cls(math.inf, -math.inf, reason)
 
 
-class RangeRule(abc.ABC):
+class AbstractRangeRule(abc.ABC):
     """How the range of a unit follows from its raw values. Rules are compared by their `repr`."""
 
     @abc.abstractmethod
@@ -38,7 +38,7 @@ class RangeRule(abc.ABC):
 
 
 @dataclass(frozen=True)
-class TopQuantile(RangeRule):
+class TopQuantile(AbstractRangeRule):
     """The highest share of all raw cells, zeros included: from the exact quantile upwards.
 
     The quantile is interpolated linearly between the two cells around it.
@@ -65,7 +65,7 @@ class TopQuantile(RangeRule):
 
 
 @dataclass(frozen=True)
-class Clusters(RangeRule):
+class Clusters(AbstractRangeRule):
     """One of the k-means clusters of the raw cells, from its smallest to its largest member.
 
     Zeros are left out if no value is negative, as after a ReLU. `cluster` counts from 1, the lowest
@@ -98,7 +98,7 @@ class Clusters(RangeRule):
 
 
 @dataclass(frozen=True)
-class ExplicitRange(RangeRule):
+class ExplicitRange(AbstractRangeRule):
     """Ends that are given, for all units or unit by unit."""
 
     low: float = -math.inf
@@ -123,7 +123,7 @@ class ExplicitRange(RangeRule):
         return ActivationRange(self.low, self.high)
 
 
-def parse_rule(text: str) -> RangeRule:
+def parse_rule(text: str) -> AbstractRangeRule:
     """A rule from a command line: `quantile`, `quantile:0.01`, `clusters:5`, `clusters:5:3` (the
     third of five), `range:0.5:` or `range:0.5:2`."""
     kind, *parts = text.split(":")

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from jaxtyping import Float32
 
-from optexp_jax.activations.progress import Progress, RowLayout, WrittenRow
+from optexp_jax.activations.progress import RowLayout, WriteProgress, WrittenRow
 from optexp_jax.activations.store import (
     ACTIVATION_STORE,
     ARRAY,
@@ -113,7 +113,7 @@ class ActivationWriter:
         return ActivationStore.open(self._path)
 
 
-def _find_progress(partial: Path, metadata: ActivationMetadata, layout: RowLayout) -> Progress:
+def _find_progress(partial: Path, metadata: ActivationMetadata, layout: RowLayout) -> WriteProgress:
     """How far an unfinished store is, or the beginning of a new one."""
     path = partial / PROGRESS
     try:
@@ -121,8 +121,8 @@ def _find_progress(partial: Path, metadata: ActivationMetadata, layout: RowLayou
             others = {entry.name for entry in partial.iterdir()} - {"lock", f"{PROGRESS}.new"}
             if others:
                 raise ValueError(f"{min(others)} is there, but no {PROGRESS}")
-            return Progress.begin(path, metadata.key, layout)
-        found = Progress.resume(path, metadata.key, layout)
+            return WriteProgress.begin(path, metadata.key, layout)
+        found = WriteProgress.resume(path, metadata.key, layout)
     except ValueError as error:
         raise ActivationFileError(
             f"{partial} holds something that cannot be continued ({error}). Remove it."

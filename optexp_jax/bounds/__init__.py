@@ -1,11 +1,11 @@
 """Families of bounds for the optimal search."""
 
-from optexp_jax.bounds.base import Bounds, InadmissibleBoundError
+from optexp_jax.bounds.base import AbstractBounds, InadmissibleBoundError
 from optexp_jax.bounds.paper.pair_vectors import PairVectors
 from optexp_jax.bounds.paper.problem_view import LabelBatch, ProblemView
 from optexp_jax.bounds.paper.space import PaperBounds
 from optexp_jax.bounds.paper.vectors import (
-    ImprovementVectors,
+    AbstractVectors,
     LabelVectors,
     PublishedVectors,
     TopBott,
@@ -13,8 +13,8 @@ from optexp_jax.bounds.paper.vectors import (
 from optexp_jax.bounds.tight.family import TightBounds
 
 __all__ = [
-    "Bounds",
-    "ImprovementVectors",
+    "AbstractBounds",
+    "AbstractVectors",
     "InadmissibleBoundError",
     "LabelBatch",
     "LabelVectors",

@@ -9,10 +9,10 @@ import equinox as eqx
 from optexp_jax.search.driver import AbstractSpace, InadmissibleBoundError
 from optexp_jax.search.problem import Problem
 
-__all__ = ["Bounds", "InadmissibleBoundError"]
+__all__ = ["AbstractBounds", "InadmissibleBoundError"]
 
 
-class Bounds(eqx.Module):
+class AbstractBounds(eqx.Module):
     """A family of bounds for `Optimal(bounds=...)`."""
 
     def prepare(self, problems: Sequence[Problem]) -> None:

@@ -37,7 +37,7 @@ from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.run import Run, explain_layer
 from optexp_jax.runs.selection import UnitChoice
-from optexp_jax.runs.sources import Opener
+from optexp_jax.runs.sources import AbstractOpener
 from optexp_jax.runs.store import FILE
 from optexp_jax.runs.task import open_source
 from optexp_jax.runs.workers import LocalWorkers
@@ -67,7 +67,7 @@ class Execution:
 class Plan:
     """What a command line asks for."""
 
-    source: Opener
+    source: AbstractOpener
     method: AbstractMethod
     units: tuple[int, ...]
     null: NullModel | None

@@ -12,7 +12,7 @@ from optexp_jax.cli.nearest import did_you_mean
 from optexp_jax.internal.own_code import find_object
 
 if TYPE_CHECKING:
-    from optexp_jax.bounds import Bounds, ImprovementVectors
+    from optexp_jax.bounds import AbstractBounds, AbstractVectors
     from optexp_jax.formulas.operators import Operator
 
 BOUNDS = {"tight": "TightBounds", "paper": "PaperBounds"}
@@ -20,18 +20,18 @@ VECTORS = {"published": "PublishedVectors", "label": "LabelVectors"}
 OPERATORS = "OR,AND,AND NOT"
 
 
-def parse_bounds(text: str) -> "Bounds":
+def parse_bounds(text: str) -> "AbstractBounds":
     """A family of bounds by its short name or as `module:Class`."""
     import optexp_jax.bounds as library
 
-    return _make(text, BOUNDS, library, library.Bounds, "family of bounds")
+    return _make(text, BOUNDS, library, library.AbstractBounds, "family of bounds")
 
 
-def parse_vectors(text: str) -> "ImprovementVectors":
+def parse_vectors(text: str) -> "AbstractVectors":
     """Top and Bott vectors by their short name or as `module:Class`."""
     import optexp_jax.bounds as library
 
-    return _make(text, VECTORS, library, library.ImprovementVectors, "way to make vectors")
+    return _make(text, VECTORS, library, library.AbstractVectors, "way to make vectors")
 
 
 def _make(text: str, known: Mapping[str, str], library: Any, base: type[Any], what: str) -> Any:
@@ -106,8 +106,8 @@ CONVERTERS: Mapping[str, Callable[[str], Any]] = {
     "bool": parse_bool,
     "str": str,
     "Path": Path,
-    "Bounds": parse_bounds,
-    "ImprovementVectors": parse_vectors,
+    "AbstractBounds": parse_bounds,
+    "AbstractVectors": parse_vectors,
     "tuple[Operator, ...]": parse_operators,
 }
 METAVARS: Mapping[str, str] = {
@@ -115,8 +115,8 @@ METAVARS: Mapping[str, str] = {
     "float": "X",
     "str": "TEXT",
     "Path": "PATH",
-    "Bounds": "|".join([*BOUNDS, "module:Class"]),
-    "ImprovementVectors": "|".join([*VECTORS, "module:Class"]),
+    "AbstractBounds": "|".join([*BOUNDS, "module:Class"]),
+    "AbstractVectors": "|".join([*VECTORS, "module:Class"]),
     "tuple[Operator, ...]": "OP,OP",
 }
 SHOWN_DEFAULTS: Mapping[str, str] = {

@@ -17,7 +17,7 @@ from optexp_jax.runs.record import Counts
 from optexp_jax.runs.reproof import ALL_TRIED
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.selection import parse_units
-from optexp_jax.runs.verify import Claim, UnitCheck, verify_run
+from optexp_jax.runs.verify import ClaimOutcome, UnitCheck, verify_run
 
 
 def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ def _run(options: Namespace) -> None:
     if options.json:
         print(json.dumps([_as_json(check) for check in checks], indent=2))
     else:
-        proved = sum(check.good and check.claim is Claim.REPROVED for check in checks)
+        proved = sum(check.good and check.claim is ClaimOutcome.REPROVED for check in checks)
         optima = plural(proved, "optimum", "optima")
         print(f"{plural(len(checks), 'unit')} checked, {optima} re-proved, {len(wrong)} wrong")
         print(f"Not checked: {'; '.join(_unchecked(checks, counts))}.")
@@ -84,9 +84,9 @@ def _run(options: Namespace) -> None:
 def _unchecked(checks: Sequence[UnitCheck], counts: Counts) -> list[str]:
     """What the checks say nothing about."""
     left = counts.total - counts.finished
-    unproved = sum(check.claim is Claim.NOT_REPROVED for check in checks)
+    unproved = sum(check.claim is ClaimOutcome.NOT_REPROVED for check in checks)
     others = sum(check.others_proved is False for check in checks)
-    ties = sum(check.claim is Claim.REPROVED and check.how != ALL_TRIED for check in checks)
+    ties = sum(check.claim is ClaimOutcome.REPROVED and check.how != ALL_TRIED for check in checks)
     draws = sum((check.draws or 0) - check.draws_again for check in checks if check.good)
     said = (
         (counts.done - len(checks), "unit that was", "units that were", "not asked for"),

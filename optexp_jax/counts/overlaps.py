@@ -29,7 +29,7 @@ BLOCK = 2**19
 
 
 @dataclass(frozen=True, eq=False)
-class Overlaps:
+class FormulaOverlaps:
     """Locations of each formula, and those that it shares with each concept."""
 
     inside: Int64[np.ndarray, " formulas"]
@@ -37,9 +37,9 @@ class Overlaps:
     shared_inside: Int64[np.ndarray, "formulas concepts"]
     shared_outside: Int64[np.ndarray, "formulas concepts"]
 
-    def first(self, n: int) -> "Overlaps":
+    def first(self, n: int) -> "FormulaOverlaps":
         """Those of the first n formulas."""
-        return Overlaps(
+        return FormulaOverlaps(
             self.inside[:n], self.outside[:n], self.shared_inside[:n], self.shared_outside[:n]
         )
 
@@ -50,7 +50,7 @@ def overlaps_with_concepts(
     formulas: FormulaBatch,
     region: Bool[np.ndarray, " signatures"] | None = None,
     on_host: bool | None = None,
-) -> Overlaps:
+) -> FormulaOverlaps:
     """Counts of each formula, within a region if one is given, and of what it shares."""
     if prefers_host_kernels() if on_host is None else on_host:
         return _on_host(table, neuron, formulas, region)
@@ -62,22 +62,24 @@ def _on_host(
     neuron: NeuronCounts,
     formulas: FormulaBatch,
     region: Bool[np.ndarray, " signatures"] | None,
-) -> Overlaps:
+) -> FormulaOverlaps:
     """A block of formulas after another."""
     step = max(1, BLOCK // len(table.signatures))
-    blocks: list[Overlaps] = []
+    blocks: list[FormulaOverlaps] = []
     for start in range(0, len(formulas), step):
         held = held_on_host(table, formulas.part(start, start + step))
         blocks.append(_count_held(table, neuron, held if region is None else held & region))
     names = ("inside", "outside", "shared_inside", "shared_outside")
     if len(blocks) == 1:
         return blocks[0]
-    return Overlaps(*(np.concatenate([getattr(part, name) for part in blocks]) for name in names))
+    return FormulaOverlaps(
+        *(np.concatenate([getattr(part, name) for part in blocks]) for name in names)
+    )
 
 
 def _count_held(
     table: ConceptTable, neuron: NeuronCounts, held: Bool[np.ndarray, "formulas signatures"]
-) -> Overlaps:
+) -> FormulaOverlaps:
     signatures = table.signatures
     # One dimension: numpy finds what is not zero in matrices several times slower.
     cell = np.flatnonzero(held.reshape(-1))
@@ -95,7 +97,7 @@ def _count_held(
     inside, outside = (
         part[signature].astype(np.float64) for part in (neuron.inside, neuron.outside)
     )
-    return Overlaps(
+    return FormulaOverlaps(
         sums(formula, inside, len(held)),
         sums(formula, outside, len(held)),
         sums(pair, np.repeat(inside, counts), shape[0] * shape[1]).reshape(shape),
@@ -130,7 +132,7 @@ def _on_device(
     neuron: NeuronCounts,
     formulas: FormulaBatch,
     region: Bool[np.ndarray, " signatures"] | None,
-) -> Overlaps:
+) -> FormulaOverlaps:
     holders, counts = _holders(table), device_neuron(table, neuron)
     everywhere = np.ones(counts.inside.shape, bool)
     if region is not None:
@@ -146,7 +148,7 @@ def _on_device(
             table.n_concepts,
         )
         own, shared = (np.asarray(part)[: len(formulas)] for part in found)
-    return Overlaps(own[:, 0], own[:, 1], shared[:, :, 0], shared[:, :, 1])
+    return FormulaOverlaps(own[:, 0], own[:, 1], shared[:, :, 0], shared[:, :, 1])
 
 
 @jax.jit(static_argnums=5)

@@ -15,7 +15,7 @@ from optexp_jax.datasets.ade20k_classes import (
     classes_from_index,
 )
 from optexp_jax.datasets.images import read_channels, read_labels
-from optexp_jax.datasets.labelled_images import LabelledImages
+from optexp_jax.datasets.labelled_images import AbstractLabelledImages
 from optexp_jax.datasets.layout import check_root, files_below, listing
 from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import ConceptInfo, LayoutError
@@ -31,7 +31,7 @@ _N_IDS = 26 * 256
 
 
 @dataclass(frozen=True, eq=False)
-class ADE20K(LabelledImages):
+class ADE20K(AbstractLabelledImages):
     """One split of ADE20K-Full. Only objects are concepts; their parts are left out."""
 
     root: Path

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from optexp_jax.datasets.images import read_labels
-from optexp_jax.datasets.labelled_images import LabelledImages
+from optexp_jax.datasets.labelled_images import AbstractLabelledImages
 from optexp_jax.datasets.layout import check_root, files_below, listing
 from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, LayoutError
@@ -62,7 +62,7 @@ _IMAGE_END = "_leftImg8bit.png"
 
 
 @dataclass(frozen=True, eq=False)
-class Cityscapes(LabelledImages):
+class Cityscapes(AbstractLabelledImages):
     """One split of Cityscapes: 19 classes, one label map an image."""
 
     root: Path

@@ -11,7 +11,7 @@ from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import Sample
 
 
-class LabelledImages(abc.ABC):
+class AbstractLabelledImages(abc.ABC):
     """What such datasets have in common; a subclass says where files are and how to read labels."""
 
     names: tuple[str, ...]

@@ -1,14 +1,14 @@
 """Whether float64 on a device is as good as bounds need it, measured before the first search there.
 
 Some accelerators have no float64 and emulate it with fewer bits. Bounds are rounded outward by a
-share (`bounds.path.MARGIN`, `tight.rounding.SHARE`), which makes up for errors up to a certain
-size. What the proofs rely on, and what is measured here:
+share (`bounds.paper.path.MARGIN`, `bounds.tight.rounding.SHARE`), which makes up for errors up to a
+certain size. What the proofs rely on, and what is measured here:
 
 1. Integers below 2**53 are float64 numbers: conversion, sums and differences of them are exact. So
    are sums of 64-bit integers.
 2. A product or quotient is off by at most ROOM of its value, and a sum of n terms by at most n·ROOM
    of their magnitudes. The tight bounds have room for 2**-49 in each term (48·2**-49 < SHARE), near
-   ties for 2**-49 in each quotient (`tight.space.ROUNDING`), the published ones for 2**-46.
+   ties for 2**-49 in each quotient (`bounds.tight.space.ROUNDING`), the published ones for 2**-46.
 3. Numbers come to the device and back unchanged, and comparisons are right between neighbours.
 4. `nextafter` goes to a neighbour. Infinities stay what they are.
 
@@ -43,7 +43,7 @@ Rounding = Callable[[Any], Array]
 
 
 @dataclass(frozen=True)
-class Place:
+class BoundsDevice:
     """Where a search computes its bounds."""
 
     device: Any
@@ -60,11 +60,11 @@ class Place:
         return nullcontext() if self.fault is None else jax.default_device(self.device)
 
 
-def place_of_bounds() -> Place:
+def place_of_bounds() -> BoundsDevice:
     """The device in use, or the host if bounds could not be relied upon there."""
     device = device_in_use()
     fault = float64_fault(device)
-    return Place(device) if fault is None else Place(_host(fault), fault)
+    return BoundsDevice(device) if fault is None else BoundsDevice(_host(fault), fault)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from optexp_jax.bounds.base import Bounds
+from optexp_jax.bounds.base import AbstractBounds
 from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
@@ -27,8 +27,8 @@ from optexp_jax.methods.base import (
 )
 from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.methods.stopped import Question, Stopped
-from optexp_jax.search.driver import Limits, Progress, Search
-from optexp_jax.search.incumbent import Incumbent, Keep
+from optexp_jax.search.driver import Progress, Search, StoppingCriteria
+from optexp_jax.search.incumbent import Incumbent, PoolCriteria
 from optexp_jax.search.problem import Problem
 
 
@@ -49,7 +49,7 @@ class Optimal(AbstractMethod):
 
     length: int = 3
     """Most concepts in a formula."""
-    bounds: Bounds = eqx.field(default=TightBounds(), kw_only=True)
+    bounds: AbstractBounds = eqx.field(default=TightBounds(), kw_only=True)
     """The family of bounds that the search prunes with."""
     operators: tuple[Operator, ...] = eqx.field(
         default=DEFAULT_OPERATORS, converter=check_operators, kw_only=True
@@ -76,7 +76,7 @@ class Optimal(AbstractMethod):
 
     def __check_init__(self) -> None:
         check_count(self.length, "length", MOST_CONCEPTS)
-        if not isinstance(self.bounds, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.bounds, AbstractBounds):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"bounds must be a family such as TightBounds(); got {self.bounds!r}.")
         if not self.gap >= 0:
             raise ValueError(f"gap must not be negative; got {self.gap}.")
@@ -153,15 +153,15 @@ class Optimal(AbstractMethod):
         return Problem(table, neuron, self.length, self.operators)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> StoppingCriteria:
         """When the search stops before its proof is complete."""
-        return Limits(
+        return StoppingCriteria(
             self.gap, self.time_limit, self.callback, self.frontier_reduction, self.max_nodes
         )
 
     @property
-    def _keep(self) -> Keep:
-        return Keep(self.top_k, self.within, self.max_within)
+    def _keep(self) -> PoolCriteria:
+        return PoolCriteria(self.top_k, self.within, self.max_within)
 
     def _question(self, table: ConceptTable, neuron: NeuronCounts) -> Question:
         return Question(

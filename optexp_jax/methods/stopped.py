@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from optexp_jax.bounds.base import Bounds
+from optexp_jax.bounds.base import AbstractBounds
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.internal.structural_equality import structurally_equal
 from optexp_jax.search.driver import Search
-from optexp_jax.search.incumbent import Keep
+from optexp_jax.search.incumbent import PoolCriteria
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,9 +16,9 @@ class Question:
 
     length: int
     operators: tuple[Operator, ...]
-    bounds: Bounds
+    bounds: AbstractBounds
     batch_size: int | None
-    keep: Keep
+    keep: PoolCriteria
     table: str
     """The table's fingerprint."""
     neuron: bytes

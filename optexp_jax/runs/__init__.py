@@ -11,13 +11,14 @@ from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run, explain_layer
 from optexp_jax.runs.selection import UnitChoice, parse_units, sample_units
-from optexp_jax.runs.sources import BitmapUnits, Opener, UnitSource
+from optexp_jax.runs.sources import AbstractOpener, BitmapUnits, UnitSource
 from optexp_jax.runs.workers import LocalWorkers, WorkerDiedError
 
 # What a program that uses the library does with its log records is its own affair.
 logging.getLogger("optexp_jax").addHandler(logging.NullHandler())
 
 __all__ = [
+    "AbstractOpener",
     "BitmapUnits",
     "Counts",
     "DeviceThreads",
@@ -26,7 +27,6 @@ __all__ = [
     "NullModel",
     "NullResult",
     "Observer",
-    "Opener",
     "Run",
     "RunStoreError",
     "UnitChoice",

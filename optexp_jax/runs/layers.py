@@ -8,11 +8,11 @@ from typing import Any
 from optexp_jax.activations import ActivationStore, LayerUnits, check_same_samples, parse_rule
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.runs.shared import open_shared_table, share_table
-from optexp_jax.runs.sources import Opener, UnitSource
+from optexp_jax.runs.sources import AbstractOpener, UnitSource
 
 
 @dataclass(frozen=True)
-class StoredLayer(Opener):
+class StoredLayer(AbstractOpener):
     """Opens the units of a layer from a table, its activations and a rule on what is active."""
 
     table: str

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optexp_jax.runs.shared import share_bitmaps
-from optexp_jax.runs.sources import BitmapUnits, Opener, UnitSource
+from optexp_jax.runs.sources import AbstractOpener, BitmapUnits, UnitSource
 
 
 @dataclass(frozen=True, eq=False)
-class InMemory(Opener):
+class InMemory(AbstractOpener):
     """Gives back a source that this process holds. It does not travel."""
 
     source: UnitSource
@@ -17,12 +17,14 @@ class InMemory(Opener):
         return self.source
 
 
-def make_opener(source: UnitSource | Opener, folder: Path, *, in_memory: bool) -> Opener:
+def make_opener(
+    source: UnitSource | AbstractOpener, folder: Path, *, in_memory: bool
+) -> AbstractOpener:
     """An opener for a source: where the work is done elsewhere, one that others can use too.
 
     What they need beyond the files that there are is written into `folder`.
     """
-    if isinstance(source, Opener):
+    if isinstance(source, AbstractOpener):
         return source if in_memory else source.share(folder)
     if in_memory:
         return InMemory(source)

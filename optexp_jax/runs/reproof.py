@@ -90,7 +90,7 @@ def reprove(
         tried = _compare(ALL_TRIED, found.score, best, proved=True)
         return replace(tried, first=found.formula if found.score == best else None)
     if depth <= 3 and set(operators) <= {OR, AND, AND_NOT}:
-        return _Pairs(table, neuron, operators, best).prove(depth, time_limit)
+        return _PairCounts(table, neuron, operators, best).prove(depth, time_limit)
     method = Optimal(length, bounds=PaperBounds(), operators=operators, time_limit=time_limit)
     found = method.run(table, neuron)
     proved = found.status is Status.OPTIMAL
@@ -159,7 +159,7 @@ def _compare(how: str, found: Score, best: Score, proved: bool) -> Reproof:
     return Reproof(how, proved and not above, found if above else None)
 
 
-class _Pairs:
+class _PairCounts:
     """Counts of concepts and pairs, as g(S) = |S ∩ N| − v |S \\ N| for the IoU v to beat.
 
     A formula L has an IoU above v exactly if g(L) > v |N|.

@@ -17,7 +17,7 @@ from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.runner import Runner
 from optexp_jax.runs.settings import classes_in, describe, rebuild
-from optexp_jax.runs.sources import Opener, SourceIdentity, UnitSource
+from optexp_jax.runs.sources import AbstractOpener, SourceIdentity, UnitSource
 from optexp_jax.runs.store import RunStore
 from optexp_jax.runs.task import open_source
 from optexp_jax.runs.workers import LocalWorkers
@@ -31,7 +31,7 @@ CHUNK = 16
 
 def explain_layer(
     path: str | Path,
-    source: UnitSource | Opener,
+    source: UnitSource | AbstractOpener,
     method: AbstractMethod | None = None,
     *,
     units: Iterable[int] | None = None,
@@ -49,7 +49,7 @@ def explain_layer(
     given to it at a time. Units that failed are kept as they are unless `retry_failed`.
     """
     method = Optimal() if method is None else method
-    opened = open_source(source) if isinstance(source, Opener) else source
+    opened = open_source(source) if isinstance(source, AbstractOpener) else source
     configuration = Configuration(
         method=method,
         units=check_units(range(opened.n_units) if units is None else list(units), opened.n_units),
@@ -58,8 +58,8 @@ def explain_layer(
         null=null,
     )
     # Units in memory: nothing could open them again.
-    inputs = describe(source) if isinstance(source, Opener) else None
-    origin = source.origin() if isinstance(source, Opener) else None
+    inputs = describe(source) if isinstance(source, AbstractOpener) else None
+    origin = source.origin() if isinstance(source, AbstractOpener) else None
     store = RunStore.create(path, configuration, inputs, origin)
     try:
         here = executor is None or isinstance(executor, Inline)
@@ -79,7 +79,7 @@ def explain_layer(
         ).run()
     finally:
         store.close()
-    own = [method, source] if isinstance(source, Opener) else [method]
+    own = [method, source] if isinstance(source, AbstractOpener) else [method]
     return Run(path, allow=classes_in(own))
 
 
@@ -151,7 +151,7 @@ class Run:
         return self.check_source(open_source(self.opener))
 
     @property
-    def opener(self) -> Opener:
+    def opener(self) -> AbstractOpener:
         """How the source was opened, made again."""
         inputs = self.inputs
         if inputs is None:
@@ -160,7 +160,7 @@ class Run:
                 "source yourself, in Python."
             )
         opener = rebuild(inputs, self.allow)
-        if not isinstance(opener, Opener):
+        if not isinstance(opener, AbstractOpener):
             raise ValueError(f"{self.path} does not say how to open its units.")
         return opener
 

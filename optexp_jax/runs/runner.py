@@ -14,7 +14,7 @@ from optexp_jax.runs.inline import Inline
 from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.results import UnitResult
-from optexp_jax.runs.sources import Opener, SourceIdentity
+from optexp_jax.runs.sources import AbstractOpener, SourceIdentity
 from optexp_jax.runs.store import LEASE, RunStore
 from optexp_jax.runs.task import Task, run_task
 from optexp_jax.runs.workers import LocalWorkers
@@ -33,7 +33,7 @@ class Runner:
     def __init__(
         self,
         store: RunStore,
-        opener: Opener,
+        opener: AbstractOpener,
         method: AbstractMethod,
         *,
         null: NullModel | None = None,

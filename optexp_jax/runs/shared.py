@@ -20,7 +20,7 @@ from optexp_jax.concepts.patches import Patches, RankArray, SampleMap
 from optexp_jax.concepts.signatures import Signatures
 from optexp_jax.concepts.storage import TABLE_STORE
 from optexp_jax.concepts.table import ConceptTable
-from optexp_jax.runs.sources import BitmapUnits, Opener, UnitSource
+from optexp_jax.runs.sources import AbstractOpener, BitmapUnits, UnitSource
 from optexp_jax.stores.digests import (
     Digests,
     MisfitError,
@@ -112,7 +112,7 @@ def _ranks(shared: "SharedArrays") -> RankArray:
 
 
 @dataclass(frozen=True)
-class SharedBitmaps(Opener):
+class SharedBitmaps(AbstractOpener):
     """Opens bitmaps and a table that `share_bitmaps` wrote."""
 
     folder: str

@@ -84,7 +84,7 @@ class SourceIdentity:
             )
 
 
-class Opener(abc.ABC):
+class AbstractOpener(abc.ABC):
     """How to open a source, in this process or another: small, hashable, picklable.
 
     Make it a frozen dataclass of numbers and strings, so that a run can keep it.
@@ -94,7 +94,7 @@ class Opener(abc.ABC):
     def open(self) -> UnitSource:
         """Open the source."""
 
-    def share(self, folder: Path) -> "Opener":
+    def share(self, folder: Path) -> "AbstractOpener":
         """The same for several processes; what they are to share can be written into the folder."""
         return self
 

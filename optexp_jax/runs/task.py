@@ -13,7 +13,7 @@ from optexp_jax.internal.kernel_choice import Kernels, chosen_kernels, kernels
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.runs.null import NullModel, compare_with_null
 from optexp_jax.runs.results import UnitResult
-from optexp_jax.runs.sources import HasRanges, Opener, SourceIdentity, UnitSource
+from optexp_jax.runs.sources import AbstractOpener, HasRanges, SourceIdentity, UnitSource
 from optexp_jax.search.driver import Progress
 from optexp_jax.stores.store import DataFileError
 
@@ -57,7 +57,7 @@ Tell = Callable[[Message], None]
 class Task:
     """Some units to explain with one method."""
 
-    opener: Opener
+    opener: AbstractOpener
     method: AbstractMethod
     units: tuple[int, ...]
     null: NullModel | None = None
@@ -120,7 +120,7 @@ def settle(place: str) -> None:
     _place.set(place)
 
 
-def open_source(opener: Opener) -> UnitSource:
+def open_source(opener: AbstractOpener) -> UnitSource:
     """The source, opened once a process, and once for each device that has a thread."""
     return _open_at(opener, _place.get())
 
@@ -131,7 +131,7 @@ def forget_sources() -> None:
 
 
 @functools.lru_cache(maxsize=16)
-def _open_at(opener: Opener, place: str) -> UnitSource:
+def _open_at(opener: AbstractOpener, place: str) -> UnitSource:
     return opener.open()
 
 

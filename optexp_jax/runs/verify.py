@@ -25,7 +25,7 @@ from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
 
 
-class Claim(enum.StrEnum):
+class ClaimOutcome(enum.StrEnum):
     """What became of a result's claim about all other formulas."""
 
     REPROVED = "optimality re-proved"
@@ -40,7 +40,7 @@ class UnitCheck:
     """What was checked of one unit, and what is wrong with it."""
 
     unit: int
-    claim: Claim
+    claim: ClaimOutcome
     how: str
     faults: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -124,7 +124,7 @@ def check_unit(
     """Check one unit, from its bitmap on; `raw` has scores that were counted without the table."""
     start = time.perf_counter()
     found, table = _explained(result), source.table
-    claim, how, others_proved, null = Claim.NOT_CLAIMED, "", None, NullCheck(0)
+    claim, how, others_proved, null = ClaimOutcome.NOT_CLAIMED, "", None, NullCheck(0)
     bitmap = source.bitmap(result.unit)
     faults = conformity_faults(result, found, asked, table)
     if _all_known(found, table):
@@ -227,21 +227,21 @@ def _check_claim(
     found: Explanation,
     space: FormulaSpace,
     time_limit: float,
-) -> tuple[Claim, str, list[str]]:
+) -> tuple[ClaimOutcome, str, list[str]]:
     """What became of the claim, how, and what is wrong with it."""
     claims_optimum = found.status is Status.OPTIMAL
     if not claims_optimum and found.upper_bound >= 1.0:
-        return Claim.NOT_CLAIMED, "", []
+        return ClaimOutcome.NOT_CLAIMED, "", []
     claimed = found.score if claims_optimum else _as_score(found.upper_bound)
     proof = reprove(table, neuron, space.length, space.operators, claimed, time_limit)
     if proof.better is not None:
         better = f"{proof.better.intersection}/{proof.better.union}"
-        return Claim.DISPROVED, proof.how, [f"a formula has the IoU {better}, {proof.how}"]
+        return ClaimOutcome.DISPROVED, proof.how, [f"a formula has the IoU {better}, {proof.how}"]
     if claims_optimum and proof.first is not None and proof.first != found.formula:
-        return Claim.DISPROVED, proof.how, [f"{proof.first} is level and comes first"]
+        return ClaimOutcome.DISPROVED, proof.how, [f"{proof.first} is level and comes first"]
     if proof.proved:
-        return Claim.REPROVED if claims_optimum else Claim.BOUND_HOLDS, proof.how, []
-    return Claim.NOT_REPROVED, proof.how, []
+        return ClaimOutcome.REPROVED if claims_optimum else ClaimOutcome.BOUND_HOLDS, proof.how, []
+    return ClaimOutcome.NOT_REPROVED, proof.how, []
 
 
 def _check_runners_up(

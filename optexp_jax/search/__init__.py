@@ -2,11 +2,11 @@
 
 from optexp_jax.search.driver import (
     AbstractSpace,
+    Expansion,
     InadmissibleBoundError,
-    Limits,
     Progress,
     Search,
-    Turn,
+    StoppingCriteria,
     best_first,
 )
 from optexp_jax.search.frontier import Queued
@@ -15,12 +15,12 @@ from optexp_jax.search.incumbent import Candidate, Incumbent
 __all__ = [
     "AbstractSpace",
     "Candidate",
+    "Expansion",
     "InadmissibleBoundError",
     "Incumbent",
-    "Limits",
     "Progress",
     "Queued",
     "Search",
-    "Turn",
+    "StoppingCriteria",
     "best_first",
 ]

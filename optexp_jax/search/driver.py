@@ -23,7 +23,7 @@ from optexp_jax.internal.kernel_choice import used_kernels
 from optexp_jax.internal.tracing import count_traces
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
-from optexp_jax.search.incumbent import Candidate, Incumbent, Leader
+from optexp_jax.search.incumbent import Candidate, Incumbent, PoolEntry
 
 
 class InadmissibleBoundError(RuntimeError):
@@ -31,7 +31,7 @@ class InadmissibleBoundError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Turn(Generic[Nodes]):
+class Expansion(Generic[Nodes]):
     """What comes of expanding a batch of nodes."""
 
     children: Queued[Nodes] | None = None
@@ -78,7 +78,7 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
         self.clock = Clock()
 
     @abc.abstractmethod
-    def root(self, incumbent: Incumbent) -> Turn[Nodes] | None:
+    def root(self, incumbent: Incumbent) -> Expansion[Nodes] | None:
         """The first nodes, which together stand for all formulas.
 
         None if the time was over before there were any: then it is asked again when the search
@@ -86,7 +86,7 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
         """
 
     @abc.abstractmethod
-    def expand(self, batch: Queued[Nodes], incumbent: Incumbent) -> Turn[Nodes]:
+    def expand(self, batch: Queued[Nodes], incumbent: Incumbent) -> Expansion[Nodes]:
         """Expand a batch of the most promising nodes."""
 
     def recover(self) -> bool:
@@ -138,7 +138,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Limits:
+class StoppingCriteria:
     """When to stop before the proof is complete, and whom to tell."""
 
     gap: float = 0.0
@@ -153,7 +153,7 @@ class Limits:
 def best_first(
     space: AbstractSpace[Nodes],
     neuron_size: int,
-    limits: Limits,
+    limits: StoppingCriteria,
     incumbent: Incumbent | None = None,
 ) -> Explanation:
     """Search until nothing that waits can beat the best formula found, or a limit is reached."""
@@ -199,7 +199,7 @@ class Search(Generic[Nodes]):
         with self._place.scope():
             self._space = open_space()
         self._neuron_size = neuron_size
-        self._limits = Limits()
+        self._limits = StoppingCriteria()
         self._clock = self._space.clock
         self._clock.pause()
         self._stopped_by: StoppedBy | None = None
@@ -213,12 +213,12 @@ class Search(Generic[Nodes]):
         """What the popped nodes added to the counters, `[counter, node]`."""
         self._compilations = 0
 
-    def run(self, limits: Limits) -> Explanation:
+    def run(self, limits: StoppingCriteria) -> Explanation:
         """Begin, or go on, until the proof is complete or one of these limits is reached."""
         with self._place.scope():
             return self._run(limits)
 
-    def _run(self, limits: Limits) -> Explanation:
+    def _run(self, limits: StoppingCriteria) -> Explanation:
         self._limits = limits
         self._stopped_by = None
         if self._within_turn:
@@ -251,7 +251,7 @@ class Search(Generic[Nodes]):
         with self._clock.phase("heap"):
             frontier = standing.frontier.copy()
             batch = self._pop(frontier)
-        turn = self._space.expand(batch, self._incumbent) if len(batch) else Turn()
+        turn = self._space.expand(batch, self._incumbent) if len(batch) else Expansion()
         nodes_only = np.array([[0], [1], [0]]).repeat(len(batch), axis=1)
         self._done.append(_Work(batch.upper, nodes_only if turn.work is None else turn.work))
         return self._absorb(turn, frontier, standing.pruned_below)
@@ -282,7 +282,7 @@ class Search(Generic[Nodes]):
         return self._incumbent.may_improve(queued.upper, self._space.shortest(queued.nodes))
 
     def _absorb(
-        self, turn: Turn[Nodes], frontier: Frontier[Nodes], pruned_below: float
+        self, turn: Expansion[Nodes], frontier: Frontier[Nodes], pruned_below: float
     ) -> _Standing[Nodes]:
         """End a turn: from here on, the search stands where it has led."""
         for candidate in turn.candidates:
@@ -360,6 +360,6 @@ class Search(Generic[Nodes]):
         return Speculative(*in_vain.tolist())
 
 
-def _runner_up(leader: Leader) -> RunnerUp:
+def _runner_up(leader: PoolEntry) -> RunnerUp:
     score = leader.candidate.score
     return RunnerUp(leader.candidate.formula, score.intersection, score.union, leader.equivalents)

@@ -21,7 +21,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Keep:
+class PoolCriteria:
     """Which formulas a search is to find besides the best one: none, unless told."""
 
     top_k: int = 1
@@ -56,35 +56,37 @@ Order = Callable[[Formula], Any]
 
 
 @dataclass(frozen=True)
-class Leader:
+class PoolEntry:
     """One of the best sets of locations: its shortest formula, and others of the same length."""
 
     candidate: Candidate
     identity: bytes
     equivalents: tuple[Formula, ...] = ()
 
-    def with_form(self, other: Candidate, order: "Order") -> "Leader":
+    def with_form(self, other: Candidate, order: "Order") -> "PoolEntry":
         """The same set, once another formula for it is known."""
         mine = self.candidate.formula
         if other.formula == mine or len(other.formula) > len(mine):
             return self
         if len(other.formula) < len(mine):
-            return Leader(other, self.identity)
+            return PoolEntry(other, self.identity)
         first, *rest = sorted({mine, other.formula, *self.equivalents}, key=order)
-        return Leader(Candidate(first, other.score), self.identity, tuple(rest[:MOST_EQUIVALENTS]))
+        return PoolEntry(
+            Candidate(first, other.score), self.identity, tuple(rest[:MOST_EQUIVALENTS])
+        )
 
 
 @dataclass(frozen=True)
-class Pool:
+class SolutionPool:
     """The sets of locations that may be wanted, best first, and from which IoU on one is."""
 
-    leaders: tuple[Leader, ...] = ()
+    leaders: tuple[PoolEntry, ...] = ()
     wanted: Fraction = Fraction(0)
     threshold: float = 0.0
     """`wanted`, rounded to nearest."""
 
     @classmethod
-    def of(cls, leaders: list[Leader], keep: Keep) -> "Pool":
+    def of(cls, leaders: list[PoolEntry], keep: PoolCriteria) -> "SolutionPool":
         """Of all that are known, those that may be wanted."""
         wanted = Fraction(0)
         if keep.within is not None:
@@ -108,19 +110,19 @@ class Incumbent:
 
     def __init__(
         self,
-        keep: Keep | None = None,
+        keep: PoolCriteria | None = None,
         identify: Callable[[Formula], bytes] | None = None,
         order: Order | None = None,
     ) -> None:
         """`identify` tells sets of locations apart, `order` sorts formulas that are level."""
-        self.keep = Keep() if keep is None else keep
+        self.keep = PoolCriteria() if keep is None else keep
         self._identify = identify
         self._order: Order = (lambda formula: formula) if order is None else order
-        self._pool = Pool()
+        self._pool = SolutionPool()
         self.min_iou = 0.0
 
     @property
-    def leaders(self) -> tuple[Leader, ...]:
+    def leaders(self) -> tuple[PoolEntry, ...]:
         """The best candidates, as many as are wanted."""
         return self._pool.leaders[: self.keep.most]
 
@@ -150,9 +152,9 @@ class Incumbent:
             return
         if self.keep.only_best:
             if self._improves(candidate):
-                self._pool = Pool.of([Leader(candidate, b"")], self.keep)
+                self._pool = SolutionPool.of([PoolEntry(candidate, b"")], self.keep)
         elif candidate.score.ratio >= self._pool.wanted:
-            self._pool = Pool.of(self._leaders_with(candidate), self.keep)
+            self._pool = SolutionPool.of(self._leaders_with(candidate), self.keep)
         # The quotient is rounded to nearest: a step down makes it a lower bound for sure.
         self.min_iou = max(self.min_iou, float(np.nextafter(self.threshold, 0.0)))
 
@@ -167,16 +169,18 @@ class Incumbent:
             return ahead > 0
         return self._order(candidate.formula) < self._order(best.formula)
 
-    def _rank(self, leader: Leader) -> tuple[Fraction, Any]:
+    def _rank(self, leader: PoolEntry) -> tuple[Fraction, Any]:
         """Sorts the better one first."""
         return -leader.candidate.score.ratio, self._order(leader.candidate.formula)
 
-    def _leaders_with(self, candidate: Candidate) -> list[Leader]:
+    def _leaders_with(self, candidate: Candidate) -> list[PoolEntry]:
         assert self._identify is not None, "several formulas are wanted, but sets have no identity"
         identity = self._identify(candidate.formula)
         others = [leader for leader in self._pool.leaders if leader.identity != identity]
         same = [leader for leader in self._pool.leaders if leader.identity == identity]
-        leader = same[0].with_form(candidate, self._order) if same else Leader(candidate, identity)
+        leader = (
+            same[0].with_form(candidate, self._order) if same else PoolEntry(candidate, identity)
+        )
         bisect.insort(others, leader, key=self._rank)
         return others
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from optexp_jax.bounds.base import Bounds
+from optexp_jax.bounds.base import AbstractBounds
 from optexp_jax.counts.unverified import formula_order
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.methods.base import check_count
-from optexp_jax.search.driver import InadmissibleBoundError, Limits, Progress, best_first
+from optexp_jax.search.driver import InadmissibleBoundError, Progress, StoppingCriteria, best_first
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.search.problem import Problem
 from optexp_jax.testing.cases import random_case
@@ -68,7 +68,7 @@ class AdmissibilityReport:
         return f"NOT ADMISSIBLE, found after {work}.\n{self.counterexample}"
 
 
-BoundsOrFactory = Bounds | Callable[[Problem], Bounds]
+BoundsOrFactory = AbstractBounds | Callable[[Problem], AbstractBounds]
 """A family of bounds, or what makes one for each problem."""
 
 
@@ -132,7 +132,7 @@ def _plan(rng: np.random.Generator, cases: int, lengths: Sequence[int]) -> list[
 
 def _check_bounds(bounds: object) -> None:
     # A class is callable, too; called with a problem it would fail later, and oddly.
-    if isinstance(bounds, Bounds) or (callable(bounds) and not isinstance(bounds, type)):
+    if isinstance(bounds, AbstractBounds) or (callable(bounds) and not isinstance(bounds, type)):
         return
     raise TypeError(
         "bounds must be a family such as PaperBounds(), or a function from a Problem to a family; "
@@ -140,11 +140,11 @@ def _check_bounds(bounds: object) -> None:
     )
 
 
-def _family(bounds: BoundsOrFactory, problem: Problem) -> Bounds:
-    if isinstance(bounds, Bounds):
+def _family(bounds: BoundsOrFactory, problem: Problem) -> AbstractBounds:
+    if isinstance(bounds, AbstractBounds):
         return bounds
     made = bounds(problem)
-    if not isinstance(made, Bounds):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(made, AbstractBounds):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(
             f"the function must return a family of bounds such as PaperBounds(); got {made!r}"
         )
@@ -174,7 +174,7 @@ def _try(bounds: BoundsOrFactory, trial: Trial) -> AdmissibilityReport:
     wrong: Claim | None = None
     try:
         incumbent = Incumbent(order=formula_order(problem.table))
-        limits = Limits(callback=check_progress)
+        limits = StoppingCriteria(callback=check_progress)
         found = best_first(space, truth.neuron_size, limits, incumbent)
         same = found.formula == truth.best.formula and found.score.ratio == optimum
         if found.status is not Status.OPTIMAL or not same:

@@ -11,7 +11,7 @@ from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.batch import FormulaBatch
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.text import format_chain
-from optexp_jax.search.driver import AbstractSpace, Turn
+from optexp_jax.search.driver import AbstractSpace, Expansion
 from optexp_jax.search.frontier import Nodes, Queued
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.testing.truth import Truth
@@ -84,7 +84,7 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
         self._truth = truth
         self._blind = blind
 
-    def root(self, incumbent: Incumbent) -> Turn[Nodes]:
+    def root(self, incumbent: Incumbent) -> Expansion[Nodes]:
         shown = self._shown(incumbent)
         begun = self._space.root(shown)
         assert begun is not None, "searches are checked without a time limit"
@@ -93,7 +93,7 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
         self._check_complete(turn)
         return turn
 
-    def expand(self, batch: Queued[Nodes], incumbent: Incumbent) -> Turn[Nodes]:
+    def expand(self, batch: Queued[Nodes], incumbent: Incumbent) -> Expansion[Nodes]:
         shown = self._shown(incumbent)
         turn = self._with_offered(self._space.expand(batch, shown), shown)
         self._check(turn)
@@ -116,13 +116,13 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
     def _shown(self, incumbent: Incumbent) -> Incumbent:
         return Incumbent() if self._blind else incumbent
 
-    def _with_offered(self, turn: Turn[Nodes], shown: Incumbent) -> Turn[Nodes]:
+    def _with_offered(self, turn: Expansion[Nodes], shown: Incumbent) -> Expansion[Nodes]:
         """The turn with what the space put into the incumbent by itself among the candidates."""
         if shown.best is None:
             return turn
         return replace(turn, candidates=[*turn.candidates, shown.best])
 
-    def _check(self, turn: Turn[Nodes]) -> None:
+    def _check(self, turn: Expansion[Nodes]) -> None:
         if turn.children is not None and len(turn.children):
             self._check_children(turn.children)
         best = self._truth.best_score
@@ -158,7 +158,7 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
             given = self._contradiction(queued, node, row)
             raise FalseClaimError(LengthClaim(SHORTEST, float(shortest[node]), *given))
 
-    def _check_complete(self, turn: Turn[Nodes]) -> None:
+    def _check_complete(self, turn: Expansion[Nodes]) -> None:
         """The first nodes must stand for the optimum, or a candidate be it."""
         truth = self._truth
         if truth.best.formula is None or any(

@@ -29,7 +29,7 @@ def spread(values: np.ndarray) -> float:
     return float(((values - values.mean()) ** 2).sum())
 
 
-def cost(values: np.ndarray, intervals: list[kmeans.Interval]) -> float:
+def cost(values: np.ndarray, intervals: list[kmeans.ClusterInterval]) -> float:
     groups = [values[(values >= each.low) & (values <= each.high)] for each in intervals]
     assert sum(map(len, groups)) == len(values), "every value is in exactly one cluster"
     return sum(map(spread, groups))

@@ -117,7 +117,7 @@ def start_explaining(layer: StoredLayer, run: Path, *options: str) -> subprocess
     )
 
 
-class SlowBounds(ox.Bounds):
+class SlowBounds(ox.AbstractBounds):
     """Bounds with which a unit takes long enough to be interrupted."""
 
     def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:

@@ -18,7 +18,7 @@ from helpers.strategies import ALL_OPERATORS, XOR
 from helpers.support import thorough
 from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
 from optexp_jax.bounds.paper.chains import UNKNOWN, Chains, View, make_view
-from optexp_jax.bounds.paper.exact_prefixes import KnownLabels
+from optexp_jax.bounds.paper.exact_prefixes import ExactLabels
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.methods.oracle import OracleResult, best_formula
 from optexp_jax.search.problem import Problem
@@ -42,7 +42,7 @@ class Bucket:
     length: int
     operators: tuple[Operator, ...] = DEFAULT
     batch_size: int = 8
-    vectors: ox.ImprovementVectors = PUBLISHED
+    vectors: ox.AbstractVectors = PUBLISHED
     aggregated_first: bool = True
     index_order: bool = True
 
@@ -118,7 +118,7 @@ THOROUGH_BUCKETS = (
 BUCKETS = THOROUGH_BUCKETS if thorough() else QUICK_BUCKETS
 
 
-class OnlyOne(ox.ImprovementVectors):
+class OnlyOne(ox.AbstractVectors):
     """Top_1 in place of Top_t: wrong as soon as two more concepts can be added."""
 
     def prepare(self, view: ProblemView) -> PyTree[Array]:
@@ -187,12 +187,12 @@ def view_of(
     depth: int,
     *,
     aggregated: bool,
-    vectors: ox.ImprovementVectors | None = None,
-    known: KnownLabels | None = None,
+    vectors: ox.AbstractVectors | None = None,
+    known: ExactLabels | None = None,
 ) -> View:
     """The view in which chains of a case are estimated."""
     problem = Problem(case.table, case.neuron, depth, operators)
-    known = KnownLabels(case.table.n_samples, np.int32) if known is None else known
+    known = ExactLabels(case.table.n_samples, np.int32) if known is None else known
     with jax.enable_x64(True):
         return make_view(
             ox.PublishedVectors() if vectors is None else vectors,

@@ -22,7 +22,7 @@ from optexp_jax.bounds.tight.grams import stack_grams
 from optexp_jax.bounds.tight.pair_bounds import highest_pair_bounds, pair_bounds
 from optexp_jax.bounds.tight.pairs_on_device import PAIR_CHUNK
 from optexp_jax.bounds.tight.place import Places, Spot, Step
-from optexp_jax.bounds.tight.region import Regions
+from optexp_jax.bounds.tight.region import BoundInputs
 from optexp_jax.bounds.tight.rows import rows_of
 
 each_subset = pytest.mark.parametrize(
@@ -34,13 +34,13 @@ HERE = 1
 """The setting's place among those of `regions_of`."""
 
 
-def regions_of(setting: Setting, light: np.ndarray | None = None) -> Regions:
+def regions_of(setting: Setting, light: np.ndarray | None = None) -> BoundInputs:
     """The setting's place, and before it another one that must not make a difference."""
     other = Places(setting.problem).at(Spot((Step(DIFFERENCE, N - 1),)))
     places = [other, setting.place]
     light = np.ones(N, bool) if light is None else light
     with jax.enable_x64(True):
-        return Regions(
+        return BoundInputs(
             stack_grams([place.gram for place in places]),
             jnp.asarray(np.stack([place.allowed for place in places])),
             jnp.asarray(np.stack([~light, light])),

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from optexp_jax.datasets import Dataset, DatasetSpec, check_sample
 from optexp_jax.datasets.colours import default_namer, srgb_to_lab
 from optexp_jax.datasets.shapes import Shapes
-from optexp_jax.datasets.shapes.canvas import Canvas, Part, Thing
+from optexp_jax.datasets.shapes.canvas import Canvas, Thing, ThingPart
 from optexp_jax.datasets.shapes.outlines import FIGURES, Outline, box, disc, polygon
-from optexp_jax.datasets.shapes.paint import Colour, Paint, Painter
+from optexp_jax.datasets.shapes.paint import Paint, Painter, Shade
 from optexp_jax.datasets.shapes.scenes import SCENE_TYPES
 from optexp_jax.datasets.shapes.things import OBJECT_MAKERS
 from optexp_jax.datasets.shapes.vocabulary import (
@@ -118,12 +118,12 @@ def test_scene_types_hold_what_they_are_made_of():
 
 
 def solid(name: str, *rgb: float) -> Paint:
-    colour = Colour(name, np.array(rgb, np.float32))
+    colour = Shade(name, np.array(rgb, np.float32))
     return Paint("plain-t", colour, colour, 0.1, np.zeros((16, 16), bool))
 
 
 def place(kind: str, outline: Outline, paint: Paint, x: float, y: float) -> Thing:
-    return Thing(kind, (Part(None, outline, paint),), x, y, 0.25, 0.0, "large", False)
+    return Thing(kind, (ThingPart(None, outline, paint),), x, y, 0.25, 0.0, "large", False)
 
 
 def test_what_is_painted_is_what_is_annotated():

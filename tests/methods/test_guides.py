@@ -24,7 +24,7 @@ from optexp_jax.methods.beam.guides.members import DeviceQuantities
 from optexp_jax.methods.beam.guides.mmesh import concept_shapes
 from optexp_jax.methods.beam.guides.pairs import TablePairs, by_sample, pair_quantities, table_pairs
 from optexp_jax.methods.beam.guides.quantity import QuantityEstimator
-from optexp_jax.methods.beam.guides.regions import Regions, measure
+from optexp_jax.methods.beam.guides.regions import SampleRegions, measure
 from optexp_jax.search.problem import Problem
 
 seeds = st.integers(0, 2**32 - 1)
@@ -203,7 +203,9 @@ def test_regions_are_measured_from_their_masks(seed: int, small_blocks: bool):
         patch.extend(chosen.tolist())
         region.extend([k] * len(chosen))
     order = rng.permutation(len(patch))
-    regions = Regions(sample, np.array(patch, np.int64)[order], np.array(region, np.int64)[order])
+    regions = SampleRegions(
+        sample, np.array(patch, np.int64)[order], np.array(region, np.int64)[order]
+    )
     with pytest.MonkeyPatch.context() as patched:
         if small_blocks:  # one sample at a time
             patched.setattr(table_module, "BLOCK_LOCATIONS", 1)

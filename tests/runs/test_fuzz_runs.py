@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import optexp_jax as ox
 from optexp_jax.activations import parse_rule
-from optexp_jax.activations.ranges import RangeRule
+from optexp_jax.activations.ranges import AbstractRangeRule
 from optexp_jax.cli.explain_options import GROUPS
 from optexp_jax.cli.methods import METHODS, make_method, starting_method
 from optexp_jax.cli.options import read_file
@@ -56,7 +56,7 @@ def test_activation_ranges(kind: str, parts: list[str], rest: str):
             rule = parse_rule(text)
         except ValueError:
             continue
-        assert isinstance(rule, RangeRule)
+        assert isinstance(rule, AbstractRangeRule)
 
 
 EVERY = [option for group in GROUPS.values() for option in group]

@@ -31,7 +31,7 @@ from optexp_jax.runs import (
 from optexp_jax.runs.raw_maps import RawMaps
 from optexp_jax.runs.reproof import reprove
 from optexp_jax.runs.store import RunStore
-from optexp_jax.runs.verify import Claim, _check_claim, score_at_locations, verify_run
+from optexp_jax.runs.verify import ClaimOutcome, _check_claim, score_at_locations, verify_run
 
 METHOD = ox.Optimal(length=2, top_k=2)
 XOR_JSON = {"name": "XOR", "bits": [1, 1, 0]}
@@ -76,10 +76,10 @@ def test_a_level_formula_that_comes_first_is_named():
     neuron = ox.NeuronCounts.from_signatures(table, [9, 9, 0, 0])
     found = ox.explain(table, neuron, ox.Optimal(3))
     space = FormulaSpace(3, ox.DEFAULT_OPERATORS)
-    assert _check_claim(table, neuron, found, space, 60.0)[0] is Claim.REPROVED
+    assert _check_claim(table, neuron, found, space, 60.0)[0] is ClaimOutcome.REPROVED
     level = ox.Formula.parse("(ball_pit OR flower) AND NOT dining")
     claim, _, faults = _check_claim(table, neuron, replace(found, formula=level), space, 60.0)
-    assert claim is Claim.DISPROVED
+    assert claim is ClaimOutcome.DISPROVED
     assert faults == ["((flower AND NOT dining) OR ball_pit) is level and comes first"]
 
 
@@ -167,12 +167,12 @@ def test_the_command_says_what_was_checked(run: Run, capsys: pytest.CaptureFixtu
 def test_claims_that_are_not_made_are_not_proved(tmp_path: Path):
     layer = memory_layer(2)
     beam = explain_layer(tmp_path / "beam", layer, ox.Beam(length=2))
-    assert [check.claim for check in verify_run(beam, layer)] == [Claim.NOT_CLAIMED] * 2
+    assert [check.claim for check in verify_run(beam, layer)] == [ClaimOutcome.NOT_CLAIMED] * 2
     early = explain_layer(tmp_path / "gap", layer, ox.Optimal(length=2, gap=100.0))
     claims = {check.claim for check in verify_run(early, layer)}
-    assert claims <= {Claim.BOUND_HOLDS, Claim.NOT_CLAIMED, Claim.REPROVED}
+    assert claims <= {ClaimOutcome.BOUND_HOLDS, ClaimOutcome.NOT_CLAIMED, ClaimOutcome.REPROVED}
     single = explain_layer(tmp_path / "single", layer, ox.NetDissect())
-    assert [check.claim for check in verify_run(single, layer)] == [Claim.REPROVED] * 2
+    assert [check.claim for check in verify_run(single, layer)] == [ClaimOutcome.REPROVED] * 2
 
 
 def test_another_source_is_refused(run: Run):
@@ -188,7 +188,7 @@ def test_no_overlap_is_a_result_too(tmp_path: Path):
     assert run.results[0].explanation is not None
     assert run.results[0].explanation.formula is None
     (check,) = verify_run(run, layer)
-    assert check.claim is Claim.REPROVED
+    assert check.claim is ClaimOutcome.REPROVED
 
 
 def test_scores_can_be_counted_on_the_dataset_itself(

@@ -16,7 +16,14 @@ import optexp_jax as ox
 from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Speculative
 from optexp_jax.formulas.batch import FormulaBatch
-from optexp_jax.search import AbstractSpace, Candidate, Incumbent, Limits, Progress, Turn
+from optexp_jax.search import (
+    AbstractSpace,
+    Candidate,
+    Expansion,
+    Incumbent,
+    Progress,
+    StoppingCriteria,
+)
 from optexp_jax.search.driver import InadmissibleBoundError, best_first
 from optexp_jax.search.frontier import Queued
 
@@ -49,10 +56,10 @@ class Tree(AbstractSpace[Ids]):
         self.seconds = seconds
         self.expanded: list[int] = []
 
-    def root(self, incumbent: Incumbent) -> Turn[Ids]:
+    def root(self, incumbent: Incumbent) -> Expansion[Ids]:
         return self._turn([0])
 
-    def expand(self, batch: Queued[Ids], incumbent: Incumbent) -> Turn[Ids]:
+    def expand(self, batch: Queued[Ids], incumbent: Incumbent) -> Expansion[Ids]:
         time.sleep(self.seconds)
         self.expanded += batch.nodes.id.tolist()
         return self._turn(batch.nodes.id.tolist())
@@ -63,12 +70,12 @@ class Tree(AbstractSpace[Ids]):
     def stands_for(self, nodes: Ids, formulas: FormulaBatch) -> Bool[np.ndarray, "n f"]:
         raise AssertionError("the driver does not ask this")
 
-    def _turn(self, ids: list[int]) -> Turn[Ids]:
+    def _turn(self, ids: list[int]) -> Expansion[Ids]:
         children = [child for k in ids for child in self.nodes[k].children]
         upper = np.array([self.nodes[k].upper for k in children], float)
         queued = Queued(Ids(np.array(children, np.int64)), upper, np.zeros(len(upper), np.int64))
         found = [self.nodes[k].found for k in ids]
-        return Turn(
+        return Expansion(
             queued if children else None,
             [candidate for candidate in found if candidate is not None],
             max(self.nodes[k].lower for k in ids),
@@ -81,7 +88,7 @@ def candidate(intersection: int, name: str = "a", length: int = 1, union: int = 
 
 
 def search(nodes: list[Node], batch_size: int = 1, **limits) -> ox.Explanation:
-    return best_first(Tree(nodes, batch_size), NEURON, Limits(**limits))
+    return best_first(Tree(nodes, batch_size), NEURON, StoppingCriteria(**limits))
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,7 @@ def test_best_first_one_at_a_time():
         Node(0.6, found=candidate(30)),
     ]
     space = Tree(nodes)
-    result = best_first(space, NEURON, Limits())
+    result = best_first(space, NEURON, StoppingCriteria())
     # 3 is never looked at: 0.2 is below what was found.
     assert space.expanded == [2, 5, 1, 4]
     assert (result.intersection, result.union) == (40, NEURON)
@@ -182,20 +189,22 @@ def test_lower_bounds_drop_nodes_before_anything_is_found():
         Node(0.4, found=candidate(40)),
     ]
     space = Tree(nodes)
-    assert best_first(space, NEURON, Limits()).intersection == 50
+    assert best_first(space, NEURON, StoppingCriteria()).intersection == 50
     assert space.expanded == [1, 2]
 
 
 @pytest.mark.parametrize(("reduction", "waiting"), [(True, [3, 1]), (False, [3, 2, 1])])
 def test_a_space_may_raise_min_iou_by_itself(reduction: bool, waiting: list[int]):
     class Raising(Tree):
-        def expand(self, batch: Queued[Ids], incumbent: Incumbent) -> Turn[Ids]:
+        def expand(self, batch: Queued[Ids], incumbent: Incumbent) -> Expansion[Ids]:
             incumbent.raise_min_iou(0.5)
             return super().expand(batch, incumbent)
 
     nodes = [Node(1.0, (1, 2, 3)), Node(0.9), Node(0.6, found=candidate(55)), Node(0.4)]
     told: list[Progress] = []
-    best_first(Raising(nodes), NEURON, Limits(frontier_reduction=reduction, callback=told.append))
+    best_first(
+        Raising(nodes), NEURON, StoppingCriteria(frontier_reduction=reduction, callback=told.append)
+    )
     assert [progress.nodes for progress in told] == waiting
 
 
@@ -209,7 +218,7 @@ def test_an_empty_space():
 
 def test_nodes_that_cannot_overlap_are_not_looked_at():
     space = Tree([Node(1.0, (1,)), Node(0.0, found=candidate(0))])
-    assert best_first(space, NEURON, Limits()).formula is None
+    assert best_first(space, NEURON, StoppingCriteria()).formula is None
     assert space.expanded == []
 
 
@@ -221,7 +230,7 @@ def test_nothing_longer_can_beat_a_perfect_formula():
         Node(1.0 + 2**-44, found=candidate(100, "a", length=2), shortest=2),
     ]
     space = Tree(nodes)
-    assert best_first(space, NEURON, Limits()).formula == ox.Formula.concept("b")
+    assert best_first(space, NEURON, StoppingCriteria()).formula == ox.Formula.concept("b")
     assert 3 not in space.expanded
 
 
@@ -247,7 +256,7 @@ def test_gap_stops_early():
 
 def test_time_limit_stops_early():
     started = time.perf_counter()
-    result = best_first(Tree(DEEP, seconds=0.2), NEURON, Limits(time_limit=0.1))
+    result = best_first(Tree(DEEP, seconds=0.2), NEURON, StoppingCriteria(time_limit=0.1))
     assert time.perf_counter() - started < 5
     assert result.status == "feasible"
     assert (result.intersection, result.upper_bound) == (40, 0.7)

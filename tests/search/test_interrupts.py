@@ -35,10 +35,10 @@ def crowded_case(seed: int, n_concepts: int = 6) -> Case:
     return Case(masks, inside, 1 - inside)
 
 
-class Forgetful(ox.Bounds):
+class Forgetful(ox.AbstractBounds):
     """A family of a user's own, which does not promise anything about turns cut short."""
 
-    inner: ox.Bounds = eqx.field(default=ox.PaperBounds())
+    inner: ox.AbstractBounds = eqx.field(default=ox.PaperBounds())
 
     def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
         space = self.inner.open(problem, batch_size)
@@ -125,7 +125,9 @@ def exact_best(case: Case, method: Optimal) -> ox.Explanation:
 @pytest.mark.parametrize("bounds", [ox.PaperBounds(), ox.TightBounds(beam=0), Forgetful()], ids=str)
 @examples(4)
 @given(seed=seeds, turn=st.integers(0, 20))
-def test_a_stopped_search_that_is_interrupted_goes_on(bounds: ox.Bounds, seed: int, turn: int):
+def test_a_stopped_search_that_is_interrupted_goes_on(
+    bounds: ox.AbstractBounds, seed: int, turn: int
+):
     """As users do it: stop, go on, Ctrl-C from a callback, go on."""
     case = crowded_case(seed)
     method = Optimal(3, bounds=bounds, batch_size=2)

@@ -24,7 +24,7 @@ class Plain:
     value: Any
 
 
-class Raised(ox.ImprovementVectors):
+class Raised(ox.AbstractVectors):
     """The published vectors, raised by an array: looser, but admissible."""
 
     by: Array | np.ndarray
@@ -44,7 +44,7 @@ def vectors(last: int, scale: Any = 1) -> Raised:
     return Raised(jnp.zeros(40, jnp.int32).at[-1].set(last), scale)
 
 
-def stopped_under(bounds: ox.Bounds) -> ox.Explanation:
+def stopped_under(bounds: ox.AbstractBounds) -> ox.Explanation:
     case = Bucket(6, 3, 3).case(1)
     method = ox.Optimal(3, bounds=bounds, batch_size=1, max_nodes=1)
     found = ox.explain(case.table, case.neuron, method)
@@ -52,7 +52,7 @@ def stopped_under(bounds: ox.Bounds) -> ox.Explanation:
     return found
 
 
-def go_on(stopped: ox.Explanation, bounds: ox.Bounds) -> ox.Explanation:
+def go_on(stopped: ox.Explanation, bounds: ox.AbstractBounds) -> ox.Explanation:
     case = Bucket(6, 3, 3).case(1)
     method = ox.Optimal(3, bounds=bounds, batch_size=1)
     return ox.explain(case.table, case.neuron, method, resume=stopped.state)
@@ -93,7 +93,7 @@ def test_other_settings_do_not_go_on():
 
 
 def test_a_class_of_the_same_name_is_another():
-    def made() -> ox.Bounds:
+    def made() -> ox.AbstractBounds:
         class Mine(ox.PaperBounds):
             pass
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import optexp_jax as ox
 from optexp_jax.counts.scores import Score
-from optexp_jax.search.incumbent import Candidate, Incumbent, Keep
+from optexp_jax.search.incumbent import Candidate, Incumbent, PoolCriteria
 from optexp_jax.testing import Case
 
 BUCKETS = (Bucket(4, 3, 3), *([Bucket(6, 3, 3)] if thorough() else []))
@@ -49,7 +49,9 @@ BOUNDS = (ox.TightBounds(), ox.PaperBounds())
     within=st.sampled_from([0.0, 0.1, 0.5]),
     max_within=st.integers(1, 6),
 )
-def test_most_sets_within_a_share(seed: int, bounds: ox.Bounds, within: float, max_within: int):
+def test_most_sets_within_a_share(
+    seed: int, bounds: ox.AbstractBounds, within: float, max_within: int
+):
     bucket = BUCKETS[0]
     case = bucket.case(seed)
     method = ox.Optimal(bucket.length, bounds=bounds, within=within, max_within=max_within)
@@ -70,7 +72,7 @@ def test_the_k_best_sets_by_published_bounds(seed: int, top_k: int):
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
-def test_nothing_outside_the_share_is_listed(bounds: ox.Bounds):
+def test_nothing_outside_the_share_is_listed(bounds: ox.AbstractBounds):
     table = ox.ConceptTable.from_signatures([[0], [1], [2], [3]], [10] * 4, list("abcd"))
     neuron = ox.NeuronCounts.from_signatures(table, [5, 6, 7, 10])
     found = ox.explain(table, neuron, ox.Optimal(3, bounds=bounds, within=0.0, max_within=2))
@@ -91,7 +93,9 @@ def test_a_share_is_meant_as_it_is_written():
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @pytest.mark.parametrize("asked", [{"top_k": 6}, {"within": 0.9}], ids=str)
-def test_signatures_without_locations_do_not_tell_sets_apart(bounds: ox.Bounds, asked: dict):
+def test_signatures_without_locations_do_not_tell_sets_apart(
+    bounds: ox.AbstractBounds, asked: dict
+):
     # a and b differ only where there is nothing.
     table = ox.ConceptTable.from_signatures([[0, 1], [0], [2]], [10, 0, 5], list("abc"))
     neuron = ox.NeuronCounts.from_signatures(table, [8, 0, 1])
@@ -112,7 +116,7 @@ def test_a_set_that_a_tie_pushed_out_keeps_its_formulas():
         ("A", "a OR b"),  # brings A back
     ]
     identity = {ox.Formula.parse(text): name.encode() for name, text in offered}
-    incumbent = Incumbent(Keep(top_k=2), identity.__getitem__)
+    incumbent = Incumbent(PoolCriteria(top_k=2), identity.__getitem__)
     best = ox.Formula.concept("m")
     identity[best] = b"M"
     incumbent.offer(Candidate(best, Score(2, 3)))
@@ -141,7 +145,7 @@ def test_the_limit_of_sets_is_told():
 
 
 @pytest.mark.parametrize("bounds", [ox.PaperBounds(), ox.TightBounds(beam=0)])
-def test_a_stopped_search_goes_on(bounds: ox.Bounds):
+def test_a_stopped_search_goes_on(bounds: ox.AbstractBounds):
     case = hard_case()
     table, neuron, length = case.table, case.neuron, 3
     whole = ox.explain(table, neuron, ox.Optimal(length, bounds=bounds, batch_size=1))

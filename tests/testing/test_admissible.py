@@ -22,7 +22,7 @@ from optexp_jax.bounds.tight.nodes import TightNodes
 from optexp_jax.bounds.tight.place import Spot, Step
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.batch import FormulaBatch
-from optexp_jax.search import AbstractSpace, Candidate, Incumbent, Queued, Turn
+from optexp_jax.search import AbstractSpace, Candidate, Expansion, Incumbent, Queued
 from optexp_jax.search.problem import Problem
 from optexp_jax.testing import AdmissibilityReport, Case, admissible, check_admissible, random_case
 from optexp_jax.testing.admissible import BoundsOrFactory
@@ -81,7 +81,7 @@ def test_the_same_seed_checks_the_same():
     "operators", [ox.DEFAULT_OPERATORS, (ox.AND_NOT, ox.OR), (ox.AND, ox.AND_NOT, XOR)], ids=str
 )
 def test_all_forms_of_the_published_bounds_pass(
-    bounds: ox.Bounds, operators: tuple[ox.Operator, ...], fresh_seed: int
+    bounds: ox.AbstractBounds, operators: tuple[ox.Operator, ...], fresh_seed: int
 ):
     report = check_admissible(bounds, cases=300, seed=fresh_seed, operators=operators)
     assert report.admissible, report
@@ -90,7 +90,7 @@ def test_all_forms_of_the_published_bounds_pass(
 # Vectors that are wrong.
 
 
-class BottomIsTop(ox.ImprovementVectors):
+class BottomIsTop(ox.AbstractVectors):
     """The largest value in place of the smallest."""
 
     def prepare(self, view: ProblemView) -> PyTree[Array]:
@@ -105,7 +105,7 @@ WRONG_VECTORS = [OnlyOne(), BottomIsTop()] if thorough() else [OnlyOne()]
 
 
 @pytest.mark.parametrize("vectors", WRONG_VECTORS, ids=repr)
-def test_wrong_vectors_are_found(vectors: ox.ImprovementVectors):
+def test_wrong_vectors_are_found(vectors: ox.AbstractVectors):
     report = check(ox.PaperBounds(vectors), cases=200)
     assert not report.admissible
     assert report.counterexample is not None
@@ -134,7 +134,7 @@ def test_wrong_vectors_are_found(vectors: ox.ImprovementVectors):
 # Search spaces that are wrong in other ways. The rest of them is right.
 
 
-class Spoiled(ox.Bounds):
+class Spoiled(ox.AbstractBounds):
     """The published family with another search space."""
 
     space: type[PaperSpace] = eqx.field(static=True)
@@ -146,21 +146,21 @@ class Spoiled(ox.Bounds):
 class LowUpper(PaperSpace):
     """Upper bounds a little too low, once nodes were looked at."""
 
-    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Turn[PaperNodes]:
+    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Expansion[PaperNodes]:
         turn = super().expand(batch, incumbent)
         if turn.children is None:
             return turn
         children = turn.children
         lowered = Queued(children.nodes, children.upper * (1 - 1e-9), children.priority)
-        return Turn(lowered, turn.candidates, turn.lower)
+        return Expansion(lowered, turn.candidates, turn.lower)
 
 
 class HighLower(PaperSpace):
     """A lower bound above the optimum."""
 
-    def root(self, incumbent: Incumbent) -> Turn[PaperNodes]:
+    def root(self, incumbent: Incumbent) -> Expansion[PaperNodes]:
         turn = super().root(incumbent)
-        return Turn(turn.children, turn.candidates, 0.99)
+        return Expansion(turn.children, turn.candidates, 0.99)
 
 
 class LongShortest(PaperSpace):
@@ -184,13 +184,13 @@ class WrongScores(PaperSpace):
 class Forgetful(PaperSpace):
     """Never looks at paths that go on by OR, and does not know it."""
 
-    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Turn[PaperNodes]:
+    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Expansion[PaperNodes]:
         turn = super().expand(batch, incumbent)
         if turn.children is None:
             return turn
         kept = turn.children.nodes.kind != 0
         children = jax.tree.map(lambda part: part[kept], turn.children)
-        return Turn(children, turn.candidates, turn.lower)
+        return Expansion(children, turn.candidates, turn.lower)
 
 
 class StandsForNothing(PaperSpace):
@@ -226,7 +226,7 @@ def test_wrong_spaces_are_found(space: type[PaperSpace], what: str):
 class ForShorter(PaperSpace):
     """Gives a bound of 0 to every node that leads to nothing better than a shorter formula."""
 
-    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Turn[PaperNodes]:
+    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Expansion[PaperNodes]:
         turn = super().expand(batch, incumbent)
         if turn.children is None:
             return turn
@@ -234,7 +234,7 @@ class ForShorter(PaperSpace):
         truth = self.truth
         pays = (self.stands_for(nodes, truth.formulas) & self.counts(truth)).any(1)
         lowered = Queued(nodes, np.where(pays, upper, 0.0), turn.children.priority)
-        return Turn(lowered, turn.candidates, turn.lower)
+        return Expansion(lowered, turn.candidates, turn.lower)
 
     @cached_property
     def truth(self) -> Truth:
@@ -284,7 +284,7 @@ def test_outdone_by_a_shorter_formula():
 def test_a_family_may_be_made_for_each_problem():
     seen: list[Problem] = []
 
-    def make(problem: Problem) -> ox.Bounds:
+    def make(problem: Problem) -> ox.AbstractBounds:
         seen.append(problem)
         return ox.PaperBounds()
 

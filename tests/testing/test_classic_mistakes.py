@@ -15,7 +15,7 @@ SEEDS = range(8) if thorough() else (0, 1)
 """Every kind of vectors is compiled anew, which takes most of the time."""
 
 
-class Wrong(ox.ImprovementVectors):
+class Wrong(ox.AbstractVectors):
     """The published vectors, prepared wrongly."""
 
     def of_labels(self, prepared: PyTree[Array], labels: LabelBatch) -> TopBott:
@@ -60,7 +60,7 @@ class BottOfTotals(Wrong):
     [UnsortedTop(), BottOfTotals(), pytest.param(TopOfTotals(), marks=pytest.mark.slow)],
     ids=repr,
 )
-def test_classic_mistakes_are_found(vectors: ox.ImprovementVectors, seed: int):
+def test_classic_mistakes_are_found(vectors: ox.AbstractVectors, seed: int):
     report = check_admissible(ox.PaperBounds(vectors), seed=seed)
     assert report.counterexample is not None
     claim = report.counterexample.claim

@@ -17,7 +17,7 @@ from optexp_jax.bounds.paper.discards import useless_paths
 from optexp_jax.bounds.paper.label import LabelBounds, OperatorBits, distribute, join
 from optexp_jax.bounds.paper.path import Estimates, estimate_paths
 from optexp_jax.bounds.paper.problem_view import LabelBatch, ProblemView
-from optexp_jax.bounds.paper.vectors import ImprovementVectors
+from optexp_jax.bounds.paper.vectors import AbstractVectors
 from optexp_jax.counts.quantities import NeuronQuantities, Quantities
 from optexp_jax.formulas.operators import Operator, operator_bits
 from optexp_jax.internal.tracing import note_trace
@@ -36,14 +36,14 @@ class View(eqx.Module):
     disjoint: Bool[Array, "concepts concepts"]
     prepared: PyTree[Array]
     """What the Top/Bott vectors have prepared."""
-    vectors: ImprovementVectors
+    vectors: AbstractVectors
     operators: tuple[Operator, ...] = eqx.field(static=True)
     discards: bool = eqx.field(static=True, default=False)
-    """Leave out steps that cannot pay (see `bounds.discards`); all operators are monotone then."""
+    """Leave out steps that cannot pay (see `discards.py`); all operators are monotone then."""
 
 
 def make_view(
-    vectors: ImprovementVectors, problem: Problem, known: Quantities, *, aggregated: bool
+    vectors: AbstractVectors, problem: Problem, known: Quantities, *, aggregated: bool
 ) -> View:
     """The view of one computation. It computes in the integers of `known`."""
     concepts, neuron = _convert(problem.concepts, problem.whole, aggregated, known.ic.dtype)

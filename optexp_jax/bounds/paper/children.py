@@ -19,7 +19,7 @@ from optexp_jax.bounds.paper.chains import (
 from optexp_jax.bounds.paper.chunk_sizes import ChunkSize
 from optexp_jax.bounds.paper.discards import useless_steps
 from optexp_jax.bounds.paper.label import LabelBounds, OperatorBits, join
-from optexp_jax.bounds.paper.packing import Requests
+from optexp_jax.bounds.paper.packing import PackedRows
 from optexp_jax.bounds.paper.path import IMPOSSIBLE, Estimates, estimate_final, estimate_paths
 from optexp_jax.bounds.paper.problem_view import LabelBatch
 from optexp_jax.formulas.operators import Operator, operator_bits
@@ -68,9 +68,9 @@ def expand_nodes(
     do, too.
     """
     note_trace("expand_nodes")
-    requests = Requests.unpack(packed)
+    requests = PackedRows.unpack(packed)
 
-    def expand(rows: Requests) -> Children:
+    def expand(rows: PackedRows) -> Children:
         apart = disjoint_from(view, rows.chains)
         parents = _Parent(
             label_bounds(view, rows.chains),
@@ -184,7 +184,7 @@ def _repeat(parent: _Parent, times: int) -> tuple[LabelBounds, OperatorBits]:
 
 
 def _degenerate(
-    view: View, parents: Requests, apart: Bool[Array, "nodes concepts"]
+    view: View, parents: PackedRows, apart: Bool[Array, "nodes concepts"]
 ) -> Bool[Array, "nodes concepts"]:
     """Children that are nothing new: with disjoint sides `P AND c` is empty, `P AND NOT c` is P."""
     bits = jnp.asarray(operator_bits(view.operators))
@@ -192,7 +192,7 @@ def _degenerate(
     return apart & ~adds[:, None]
 
 
-def _written(view: View, parents: Requests, index_order: bool) -> Bool[Array, "nodes concepts"]:
+def _written(view: View, parents: PackedRows, index_order: bool) -> Bool[Array, "nodes concepts"]:
     """Children that are chains of distinct concepts, and in one of the orders that are made."""
     chains, next_operator = parents.chains, parents.kind
     every = jnp.arange(len(view.disjoint), dtype=jnp.int32)

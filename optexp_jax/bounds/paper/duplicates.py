@@ -10,7 +10,7 @@ from optexp_jax.formulas.formula import Formula
 from optexp_jax.search.frontier import Queued
 
 
-class RecentNodes:
+class DuplicateFilter:
     """Nodes that came up with the estimate that came up last.
 
     The same formula can be grown in more than one order; the first is enough.

@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float64, Int, Int32, Int64
 from optexp_jax.bounds.paper.chains import UNKNOWN, View, make_view
 from optexp_jax.bounds.paper.children import expand_nodes
 from optexp_jax.bounds.paper.chunk_sizes import LIVE, chunk_rows, expansion_chunk
-from optexp_jax.bounds.paper.exact_prefixes import KnownLabels, KnownPrefixes, chain_keys
+from optexp_jax.bounds.paper.exact_prefixes import ExactLabels, ExactPrefixes, chain_keys
 from optexp_jax.bounds.paper.nodes import AGGREGATED, SAMPLED, PaperNodes
 from optexp_jax.bounds.paper.packing import FINAL, PATH, REWRITE, pack
 from optexp_jax.bounds.paper.refine import Refined, estimate_all_paths, estimate_nodes
 from optexp_jax.bounds.paper.survivors import survivors_of
-from optexp_jax.bounds.paper.vectors import ImprovementVectors
+from optexp_jax.bounds.paper.vectors import AbstractVectors
 from optexp_jax.counts.quantities import NeuronQuantities, Quantities
 from optexp_jax.formulas.batch import PADDING
 from optexp_jax.formulas.operators import AND, AND_NOT, OR
@@ -60,7 +60,7 @@ class Estimator:
     def __init__(
         self,
         problem: Problem,
-        vectors: ImprovementVectors,
+        vectors: AbstractVectors,
         batch_size: int,
         clock: Clock,
         chunk_bytes: int,
@@ -71,7 +71,7 @@ class Estimator:
         n_samples, n_concepts = problem.table.n_samples, problem.table.n_concepts
         # What is summed in one sample: a label, and one concept for every step of a path.
         fits = (problem.depth + 1) * problem.sample_size < 2**31
-        self._known = KnownLabels(n_samples, np.int32 if fits else np.int64)
+        self._known = ExactLabels(n_samples, np.int32 if fits else np.int64)
         with clock.phase("device"), jax.enable_x64(True):
             self._views = {
                 AGGREGATED: self._view(vectors, self._known.aggregated, aggregated=True),
@@ -93,7 +93,7 @@ class Estimator:
             for among in ((OR,), (AND,), (AND, AND_NOT))
         )
 
-    def known(self, nodes: PaperNodes) -> KnownPrefixes:
+    def known(self, nodes: PaperNodes) -> ExactPrefixes:
         """What is known exactly of each label."""
         return self._known.prefixes(nodes.concepts, nodes.operators)
 
@@ -137,7 +137,7 @@ class Estimator:
                 self._views[stage] = dataclasses.replace(view, discards=wanted)
 
     def estimate(
-        self, nodes: PaperNodes, known: KnownPrefixes, rewritten: Rewritable
+        self, nodes: PaperNodes, known: ExactPrefixes, rewritten: Rewritable
     ) -> HostEstimates:
         """Per-sample estimates of each node's own path; at most as many nodes as a batch has."""
         task = np.where(nodes.kind == self._final, FINAL, PATH).astype(np.int32)
@@ -175,7 +175,7 @@ class Estimator:
     def expand(
         self,
         nodes: PaperNodes,
-        known: KnownPrefixes,
+        known: ExactPrefixes,
         stage: int,
         threshold: float,
         *,
@@ -213,12 +213,12 @@ class Estimator:
         return view.concepts, view.neuron
 
     def _pack_parents(
-        self, nodes: PaperNodes, known: KnownPrefixes
+        self, nodes: PaperNodes, known: ExactPrefixes
     ) -> Int32[np.ndarray, "nodes columns"]:
         none = np.full((2, len(nodes)), UNKNOWN, np.int32)
         return pack(nodes, known, none, np.zeros(len(nodes), np.int32))
 
-    def _view(self, vectors: ImprovementVectors, known: Quantities, aggregated: bool) -> View:
+    def _view(self, vectors: AbstractVectors, known: Quantities, aggregated: bool) -> View:
         return make_view(vectors, self._problem, known, aggregated=aggregated)
 
 

@@ -17,7 +17,7 @@ MEMORY = 2**26
 
 
 @dataclass(frozen=True, eq=False)
-class KnownPrefixes:
+class ExactPrefixes:
     """For each chain, its longest prefix that is known exactly."""
 
     length: Int32[np.ndarray, " chains"]
@@ -26,7 +26,7 @@ class KnownPrefixes:
     """Where its quantities are, or UNKNOWN."""
 
 
-class KnownLabels:
+class ExactLabels:
     """A ring of exact quantities on the device; when it is full the oldest ones are forgotten.
 
     Forgetting loosens later estimates, never breaks them.
@@ -54,9 +54,9 @@ class KnownLabels:
         self,
         concepts: Int32[np.ndarray, "chains length"],
         operators: Int32[np.ndarray, "chains length"],
-    ) -> KnownPrefixes:
+    ) -> ExactPrefixes:
         """What is known of each chain."""
-        known = KnownPrefixes(
+        known = ExactPrefixes(
             np.ones(len(concepts), np.int32), np.full(len(concepts), UNKNOWN, np.int32)
         )
         for length in range(2, concepts.shape[1] + 1) if self._slots else ():

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Int32
 
 from optexp_jax.bounds.paper.chains import Chains, KnownPairs
-from optexp_jax.bounds.paper.exact_prefixes import KnownPrefixes
+from optexp_jax.bounds.paper.exact_prefixes import ExactPrefixes
 from optexp_jax.bounds.paper.nodes import PaperNodes
 
 FINAL, PATH = 0, 1
@@ -15,7 +15,7 @@ REWRITE = 2
 """Added to a task: use the distributed form as well."""
 
 
-class Requests(eqx.Module):
+class PackedRows(eqx.Module):
     """Nodes to estimate or to expand, on the device."""
 
     chains: Chains
@@ -25,7 +25,7 @@ class Requests(eqx.Module):
     task: Int32[Array, " rows"]
 
     @classmethod
-    def unpack(cls, packed: Int32[Array, "rows columns"]) -> "Requests":
+    def unpack(cls, packed: Int32[Array, "rows columns"]) -> "PackedRows":
         """From the columns that `pack` makes."""
         depth = (packed.shape[1] - 6) // 2
         rest = packed[:, 2 * depth :].T
@@ -36,7 +36,7 @@ class Requests(eqx.Module):
 
 def pack(
     nodes: PaperNodes,
-    known: KnownPrefixes,
+    known: ExactPrefixes,
     pair_slots: Int32[np.ndarray, "2 nodes"],
     task: Int32[np.ndarray, " nodes"],
 ) -> Int32[np.ndarray, "nodes columns"]:

@@ -2,8 +2,8 @@
 
 The overlap of a label L with a concept c is not known, but the overlaps of pairs are, and limits of
 |L ∩ c| follow from them step by step, as the limits of a label's common elements do: the lines of
-`bounds.label` are used with the locations of c in place of those of a sample. Only concepts that L
-does not hold count.
+`label.py` are used with the locations of c in place of those of a sample. Only concepts that L does
+not hold count.
 
 *Admissible.* Let `low <= |L ∩ c| <= high`, inside the neuron or outside, in the whole dataset.
 
@@ -28,13 +28,13 @@ from jaxtyping import Array, Bool, Int, Int32, Int64, PyTree
 from optexp_jax.bounds.paper.chains import disjoint_after, row_bits
 from optexp_jax.bounds.paper.label import Interval, join_common
 from optexp_jax.bounds.paper.problem_view import LabelBatch, ProblemView
-from optexp_jax.bounds.paper.vectors import ImprovementVectors, TopBott, largest, sum_of_unused
+from optexp_jax.bounds.paper.vectors import AbstractVectors, TopBott, largest, sum_of_unused
 from optexp_jax.counts.pair_overlaps import PairOverlaps
 from optexp_jax.counts.quantities import Quantities
 from optexp_jax.formulas.operators import Operator
 
 
-class PairVectors(ImprovementVectors):
+class PairVectors(AbstractVectors):
     """Top and Bott vectors from pair overlaps: tighter for OR and AND paths, dearer.
 
     Concepts that the label holds are left out. What a concept shares with the label is no gain of
@@ -96,7 +96,7 @@ class _Ranked(eqx.Module):
     least_ids: Int32[Array, "samples few"]
 
 
-class Overlaps(eqx.Module):
+class SharedCounts(eqx.Module):
     """What concepts share, and common elements of each, in the dataset; inside or outside."""
 
     shared: Int64[Array, "concepts concepts"]
@@ -105,8 +105,8 @@ class Overlaps(eqx.Module):
 
 class _Prepared(eqx.Module):
     disjoint: Bool[Array, "concepts concepts"]
-    inside: Overlaps
-    outside: Overlaps
+    inside: SharedCounts
+    outside: SharedCounts
     iu: _Ranked
     ic: _Ranked
     eu: _Ranked
@@ -135,8 +135,8 @@ def _prepare(
 
     def overlaps(
         shared: Int64[Array, "concepts concepts"], common: Int[Array, "concepts samples"]
-    ) -> Overlaps:
-        return Overlaps(shared, common.sum(1, dtype=jnp.int64))
+    ) -> SharedCounts:
+        return SharedCounts(shared, common.sum(1, dtype=jnp.int64))
 
     return _Prepared(
         disjoint,
@@ -150,7 +150,7 @@ def _prepare(
 
 
 def label_overlaps(
-    overlaps: Overlaps,
+    overlaps: SharedCounts,
     disjoint: Bool[Array, "concepts concepts"],
     labels: LabelBatch,
     operators: tuple[Operator, ...],
@@ -158,7 +158,7 @@ def label_overlaps(
     """Limits of |L ∩ c|, `[row, concept]`, for every concept c that label L does not hold.
 
     Among the locations of c, `P∘d` has `p(P − k) + q(d − k) + r·k`, with any k that |P ∩ c|,
-    |d ∩ c| and |c| allow: the same limits as in `bounds.label`.
+    |d ∩ c| and |c| allow: the same limits as in `bounds.paper.label`.
     """
     leaf = labels.concepts[:, 0]
     bounds = Interval(overlaps.shared[leaf], overlaps.shared[leaf])
@@ -177,7 +177,7 @@ def label_overlaps(
 
 
 def _common(
-    overlaps: Overlaps,
+    overlaps: SharedCounts,
     ranked: _Ranked,
     labels: LabelBatch,
     held: Bool[Array, "rows concepts"],

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float64, Int, Int32
 
 from optexp_jax.bounds.paper.chains import View, estimate_chains, label_batch, label_bounds
 from optexp_jax.bounds.paper.discards import useless_next
-from optexp_jax.bounds.paper.packing import Requests
+from optexp_jax.bounds.paper.packing import PackedRows
 from optexp_jax.bounds.paper.path import Estimates, estimate_final, estimate_path
 from optexp_jax.internal.chunks import map_chunks
 from optexp_jax.internal.tracing import note_trace
@@ -36,14 +36,14 @@ def estimate_nodes(
     Nodes stand in `row`s of the packed matrix. All rows of a chunk must have the same task.
     """
     note_trace("estimate_nodes")
-    requests = Requests.unpack(packed)
+    requests = PackedRows.unpack(packed)
     longest = requests.chains.concepts.shape[1]
 
-    def final(rows: Requests, rewrite: bool) -> Estimates:
+    def final(rows: PackedRows, rewrite: bool) -> Estimates:
         label = label_bounds(view, rows.chains, rows.pairs if rewrite else None)
         return estimate_final(label, view.neuron)
 
-    def path(rows: Requests, rewrite: bool) -> Estimates:
+    def path(rows: PackedRows, rewrite: bool) -> Estimates:
         further = longest - rows.chains.lengths
         label = label_bounds(view, rows.chains, rows.pairs if rewrite else None)
         estimates = estimate_path(
@@ -66,7 +66,7 @@ def estimate_nodes(
     if longest > 3:
         tasks.append(partial(path, rewrite=True))
 
-    def estimate(rows: Requests) -> Estimates:
+    def estimate(rows: PackedRows) -> Estimates:
         return jax.lax.switch(rows.task[0], tasks, rows)
 
     estimates = map_chunks(estimate, requests, n_chunks, chunk)
@@ -83,9 +83,9 @@ def estimate_all_paths(
 ) -> Refined:
     """dIoU_max of every path from each node's label, and of the label itself."""
     note_trace("estimate_all_paths")
-    requests = Requests.unpack(packed)
+    requests = PackedRows.unpack(packed)
 
-    def estimate(rows: Requests) -> Estimates:
+    def estimate(rows: PackedRows) -> Estimates:
         return estimate_chains(view, rows.chains)
 
     estimates = map_chunks(estimate, requests, n_chunks, chunk)

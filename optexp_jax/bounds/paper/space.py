@@ -6,20 +6,20 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from optexp_jax.bounds.base import Bounds, InadmissibleBoundError
-from optexp_jax.bounds.paper.duplicates import RecentNodes
+from optexp_jax.bounds.base import AbstractBounds, InadmissibleBoundError
+from optexp_jax.bounds.paper.duplicates import DuplicateFilter
 from optexp_jax.bounds.paper.estimator import Estimator, Rewritable
-from optexp_jax.bounds.paper.exact_prefixes import KnownPrefixes, chain_keys
+from optexp_jax.bounds.paper.exact_prefixes import ExactPrefixes, chain_keys
 from optexp_jax.bounds.paper.nodes import AGGREGATED, REWRITTEN, SAMPLED, PaperNodes
 from optexp_jax.bounds.paper.path import IMPOSSIBLE
-from optexp_jax.bounds.paper.vectors import ImprovementVectors, PublishedVectors
+from optexp_jax.bounds.paper.vectors import AbstractVectors, PublishedVectors
 from optexp_jax.counts.quantities import diou, padded_formula_quantities
 from optexp_jax.counts.scores import highest_rows, iou_many, pad_batch
 from optexp_jax.formulas.batch import PADDING, FormulaBatch
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.text import format_chain
 from optexp_jax.internal.padding import round_up_by_fours
-from optexp_jax.search.driver import AbstractSpace, Turn
+from optexp_jax.search.driver import AbstractSpace, Expansion
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 from optexp_jax.search.problem import Problem
@@ -28,13 +28,13 @@ BATCH_SIZE = 512
 """Nodes handled at once unless told otherwise; a turn on the host costs about as much as these."""
 
 
-class PaperBounds(Bounds):
+class PaperBounds(AbstractBounds):
     """The published estimates and search. Each device can be switched off, for ablations.
 
     Whatever is switched off, the result is the optimum; only the work changes.
     """
 
-    vectors: ImprovementVectors = PublishedVectors()
+    vectors: AbstractVectors = PublishedVectors()
     """Top and Bott vectors."""
     aggregated_first: bool = eqx.field(default=True, kw_only=True)
     """Estimate children from dataset totals, and per sample only those that come up."""
@@ -101,7 +101,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
 
     def _forget(self) -> None:
         """Begin without memory of recent nodes and of labels known exactly."""
-        self._recent = RecentNodes(self._formula)
+        self._recent = DuplicateFilter(self._formula)
         settings = self._settings
         self._device = Estimator(
             self._problem, settings.vectors, self.batch_size, self.clock, settings.chunk_bytes
@@ -130,7 +130,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
             return f"{label}, no further step"
         return f"{label}, next step {self._operators[kind]}"
 
-    def root(self, incumbent: Incumbent) -> Turn[PaperNodes]:
+    def root(self, incumbent: Incumbent) -> Expansion[PaperNodes]:
         """Estimates of all paths from every concept; the best concept is the first incumbent."""
         self._device.discard(self._may_discard and incumbent.keep.only_best)
         n_concepts, depth = self._problem.table.n_concepts, self._problem.depth
@@ -146,13 +146,13 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         estimates = self._device.estimate_all(atoms, self._first_stage)
         row, kind = np.nonzero(estimates.upper != IMPOSSIBLE)
         nodes = dataclasses.replace(take(atoms, row), kind=kind.astype(np.int32))
-        return Turn(
+        return Expansion(
             self._queue(nodes, estimates.upper[row, kind]),
             [self._best_concept()],
             self._usable(estimates.lower),
         )
 
-    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Turn[PaperNodes]:
+    def expand(self, batch: Queued[PaperNodes], incumbent: Incumbent) -> Expansion[PaperNodes]:
         """Refine, re-estimate, rewrite, evaluate or expand each node, whichever is its turn."""
         self._device.discard(self._may_discard and incumbent.keep.only_best)
         work = np.zeros((3, len(batch)), np.int64)
@@ -176,7 +176,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
         self.counters.visited += int(visited.sum())
         self.counters.expanded += int(expanded.sum())
         self.counters.estimated += int(estimated.sum())
-        return Turn(concatenate(queued) if queued else None, candidates, lower, work)
+        return Expansion(concatenate(queued) if queued else None, candidates, lower, work)
 
     def _tighten(
         self, batch: Queued[PaperNodes]
@@ -199,7 +199,7 @@ class PaperSpace(AbstractSpace[PaperNodes]):
             return [], np.arange(len(batch)), 0.0
         estimates = self._device.estimate(
             take(nodes, wanted),
-            KnownPrefixes(known.length[wanted], known.slot[wanted]),
+            ExactPrefixes(known.length[wanted], known.slot[wanted]),
             Rewritable(rewritten.possible[wanted], rewritten.slots[:, wanted]),
         )
         upper = batch.upper.copy()

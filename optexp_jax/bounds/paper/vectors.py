@@ -2,7 +2,7 @@
 
 The published estimates of paths need, per sample, the sum of the k largest values of a quantity
 over concepts (`Top_k`) and its smallest value (`Bott_1`). They are an object of their own so that
-others can be tried: subclass `ImprovementVectors`, pass it as `PaperBounds(vectors=...)`, and let
+others can be tried: subclass `AbstractVectors`, pass it as `PaperBounds(vectors=...)`, and let
 `optexp_jax.testing.check_admissible` look for a counterexample.
 """
 
@@ -33,8 +33,8 @@ class TopBott(eqx.Module):
     value of any one is at most `top_one`. This says nothing of L and needs no knowledge of it.
 
     `top` is read for paths with an OR, `top_one` for paths without one, `bottom` for OR and AND
-    NOT (see `bounds.path`). So a concept that is disjoint from L may be left out of `top_one`, but
-    not of `top`: L OR d may overlap it. And not of `bottom`: L AND NOT c is L then, which may hold
+    NOT (see `path.py`). So a concept that is disjoint from L may be left out of `top_one`, but not
+    of `top`: L OR d may overlap it. And not of `bottom`: L AND NOT c is L then, which may hold
     more than all but c.
     """
 
@@ -43,7 +43,7 @@ class TopBott(eqx.Module):
     bottom: Quantities
 
 
-class ImprovementVectors(eqx.Module):
+class AbstractVectors(eqx.Module):
     """A way to make Top and Bott vectors."""
 
     @abc.abstractmethod
@@ -64,7 +64,7 @@ class ImprovementVectors(eqx.Module):
         """
 
 
-class PublishedVectors(ImprovementVectors):
+class PublishedVectors(AbstractVectors):
     """Top_t and Bott_1 over all concepts, whatever the label: the published vectors."""
 
     def prepare(self, view: ProblemView) -> PyTree[Array]:
@@ -80,7 +80,7 @@ class PublishedVectors(ImprovementVectors):
         )
 
 
-class LabelVectors(ImprovementVectors):
+class LabelVectors(AbstractVectors):
     """Top_t over the concepts that the label does not hold already: tighter, dearer.
 
     The t best of the others are among the t + |L| best of all, so `length` ranks are enough.

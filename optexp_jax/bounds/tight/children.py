@@ -21,7 +21,7 @@ from optexp_jax.bounds.tight.pairs_on_device import PairBound
 from optexp_jax.bounds.tight.place import Place, Places, Spot
 from optexp_jax.bounds.tight.ranking import Ranking
 from optexp_jax.bounds.tight.rounding import UP
-from optexp_jax.bounds.tight.short_formulas import Limits, short_formulas
+from optexp_jax.bounds.tight.short_formulas import ShortFormulaBounds, short_formulas
 from optexp_jax.bounds.tight.some_pairs import CELLS, FEWEST_ROWS, OfRows, SomePairs
 from optexp_jax.bounds.tight.survivors import survivors
 from optexp_jax.bounds.tight.triple_bounds import triple_bounds
@@ -185,7 +185,7 @@ class TightChildren:
             kept, of_rows, need, bound, self._clock, on_host=on_host, few=few
         )
 
-    def _two_step_nodes(self, views: Views, limits: Limits) -> Queued[TightNodes]:
+    def _two_step_nodes(self, views: Views, limits: ShortFormulaBounds) -> Queued[TightNodes]:
         """Pairs that two further steps may take past the incumbent."""
         known, need = (views.regions, views.rows), views.need
         more = step_rows(*known)

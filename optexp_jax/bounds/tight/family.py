@@ -5,7 +5,7 @@ from typing import Any
 
 import equinox as eqx
 
-from optexp_jax.bounds.base import Bounds
+from optexp_jax.bounds.base import AbstractBounds
 from optexp_jax.bounds.paper.space import PaperBounds
 from optexp_jax.bounds.tight.place_scores import prepare
 from optexp_jax.bounds.tight.space import TightSpace
@@ -14,7 +14,7 @@ from optexp_jax.search.driver import AbstractSpace
 from optexp_jax.search.problem import Problem
 
 
-class TightBounds(Bounds):
+class TightBounds(AbstractBounds):
     """Bounds from exact counts of pairs.
 
     They are made for OR, AND and AND NOT. A problem with other operators is handed to

@@ -19,7 +19,7 @@ from optexp_jax.bounds.tight.forms import Forms
 from optexp_jax.bounds.tight.grams import Overlaps, complement, count_several
 from optexp_jax.bounds.tight.pair_bounds import pair_bounds_of
 from optexp_jax.bounds.tight.pair_scores import AllScores, all_scores
-from optexp_jax.bounds.tight.region import Regions
+from optexp_jax.bounds.tight.region import BoundInputs
 from optexp_jax.bounds.tight.rows import Rows, rows_of
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
@@ -34,7 +34,7 @@ class FirstLook:
     """Scores of one and two concepts over the whole table, and bounds on three, by neuron."""
 
     scores: AllScores
-    regions: Regions
+    regions: BoundInputs
     """With v just below the highest score."""
     rows: Rows
     bounds: Float64[Array, "neurons concepts forms concepts"]
@@ -58,9 +58,9 @@ def first_look(
     note_trace("first_look")
     gram = complement(total, inside)
     every, sizes = jnp.ones(inside.shape[:2], bool), jnp.asarray(neuron_sizes)
-    scores = all_scores(Regions(gram, every, every, jnp.zeros(len(sizes))), sizes, forms)
+    scores = all_scores(BoundInputs(gram, every, every, jnp.zeros(len(sizes))), sizes, forms)
     best = jnp.maximum(scores.single.max(1), scores.pairs.max((1, 2, 3)))
-    regions = Regions(gram, every, every, jnp.nextafter(best, jnp.zeros_like(best)))
+    regions = BoundInputs(gram, every, every, jnp.nextafter(best, jnp.zeros_like(best)))
     rows = rows_of(regions)
     return FirstLook(scores, regions, rows, pair_bounds_of(regions.all_rows(), rows, forms))
 
@@ -73,7 +73,7 @@ def _only(look: FirstLook, k: Int32[Array | np.ndarray, ""]) -> FirstLook:
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
+class _PreparedLook:
     """A neuron's place among several that were looked at together."""
 
     forms: Forms
@@ -81,7 +81,7 @@ class _Prepared:
     k: int
 
 
-_prepared: weakref.WeakKeyDictionary[NeuronCounts, _Prepared] = weakref.WeakKeyDictionary()
+_prepared: weakref.WeakKeyDictionary[NeuronCounts, _PreparedLook] = weakref.WeakKeyDictionary()
 
 
 def prepare_looks(table: ConceptTable, neurons: Sequence[NeuronCounts], forms: Forms) -> None:
@@ -93,7 +93,7 @@ def prepare_looks(table: ConceptTable, neurons: Sequence[NeuronCounts], forms: F
     with jax.enable_x64(True):
         look = run(first_look, Overlaps(table, neurons[0]).total, inside, sizes, forms=forms)
     for k, neuron in enumerate(neurons):
-        _prepared[neuron] = _Prepared(forms, look, k)
+        _prepared[neuron] = _PreparedLook(forms, look, k)
 
 
 def look_at(overlaps: Overlaps, forms: Forms) -> FirstLook:

@@ -17,7 +17,7 @@ from optexp_jax.bounds.tight.expanded import LABELS_AT_ONCE, Expanded
 from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.bounds.tight.label_children import LabelsThere, not_in
 from optexp_jax.bounds.tight.labels import Labels
-from optexp_jax.bounds.tight.region import NEVER, Block, Regions
+from optexp_jax.bounds.tight.region import NEVER, Block, BoundInputs
 from optexp_jax.bounds.tight.rounding import SHARE, outward, weight
 from optexp_jax.bounds.tight.rows import Rows
 from optexp_jax.bounds.tight.survivors import survivors
@@ -37,7 +37,7 @@ class Longer:
 
 
 def longer_labels(
-    regions: Regions,
+    regions: BoundInputs,
     rows: Rows,
     expanded: Expanded,
     need: Float64[np.ndarray, " places"],
@@ -129,7 +129,9 @@ class _Pairs:
         return lowest <= _at(values + self.rounding, x)
 
     @classmethod
-    def of(cls, regions: Regions, labels: LabelsThere, form: Int32[Array, " labels"]) -> "_Pairs":
+    def of(
+        cls, regions: BoundInputs, labels: LabelsThere, form: Int32[Array, " labels"]
+    ) -> "_Pairs":
         counts, place = labels.counts, labels.place
         own_i, own_e, i, e = (
             jnp.asarray(part, jnp.float64)
@@ -164,7 +166,7 @@ class _Pairs:
 
 @partial(jax.jit, static_argnames=("forms",))
 def any_last_step(
-    regions: Regions,
+    regions: BoundInputs,
     rows: Rows,
     labels: LabelsThere,
     form: Int32[Array, " labels"],
@@ -204,7 +206,7 @@ def any_last_step(
 
 @partial(jax.jit, static_argnames=("step", "forms"))
 def last_steps_after(
-    regions: Regions,
+    regions: BoundInputs,
     labels: LabelsThere,
     form: Int32[Array, " labels"],
     row: Int32[Array, " rows"],

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float64, Int32, Shaped
 
 from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.bounds.tight.largest import largest, sum_of_largest
-from optexp_jax.bounds.tight.region import NEVER, Regions
+from optexp_jax.bounds.tight.region import NEVER, BoundInputs
 from optexp_jax.bounds.tight.rounding import outward, weight
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
@@ -43,7 +43,7 @@ class OuterRows:
 
 
 @partial(jax.jit, static_argnames="longest")
-def outer_rows(regions: Regions, *, longest: int) -> OuterRows:
+def outer_rows(regions: BoundInputs, *, longest: int) -> OuterRows:
     """The sums of up to `longest` overlaps."""
     note_trace("outer_rows")
     every, n = regions.all_rows(), regions.n_concepts
@@ -58,7 +58,7 @@ def outer_rows(regions: Regions, *, longest: int) -> OuterRows:
 
 @partial(jax.jit, static_argnames=("forms", "steps"))
 def outer_bounds(
-    regions: Regions,
+    regions: BoundInputs,
     rows: OuterRows,
     rank: Int32[Array | np.ndarray, "places concepts"],
     best: Float64[Array | np.ndarray, " places"],
@@ -138,7 +138,7 @@ def outer_bounds(
 
 
 @jax.jit
-def effective_steps(regions: Regions) -> Bool[Array, "places forms concepts"]:
+def effective_steps(regions: BoundInputs) -> Bool[Array, "places forms concepts"]:
     """Which outermost steps can change anything, by form (OR, AND, AND NOT).
 
     OR of a concept that is nowhere in the region, and filters that meet no other concept there,
@@ -149,7 +149,7 @@ def effective_steps(regions: Regions) -> Bool[Array, "places forms concepts"]:
     return jnp.stack([somewhere, meets, meets], axis=1)
 
 
-def _meets(regions: Regions) -> Bool[Array, "places concepts"]:
+def _meets(regions: BoundInputs) -> Bool[Array, "places concepts"]:
     """Whether each concept meets another one."""
     every = regions.all_rows()
     return ((every.inside + every.outside > 0) & every.others).any(2)

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float64, Int32
 
 from optexp_jax.bounds.tight.forms import Forms
-from optexp_jax.bounds.tight.region import NEVER, Block, Regions, least
+from optexp_jax.bounds.tight.region import NEVER, Block, BoundInputs, least
 from optexp_jax.bounds.tight.rows import Rows
 from optexp_jax.internal.tracing import note_trace
 
 
 @partial(jax.jit, static_argnames=("forms",))
 def highest_pair_bounds(
-    regions: Regions, rows: Rows, *, forms: Forms
+    regions: BoundInputs, rows: Rows, *, forms: Forms
 ) -> Float64[Array, "places concepts forms"]:
     """The highest bounds of all pairs with the same first concept."""
     note_trace("highest_pair_bounds")
@@ -33,7 +33,7 @@ def highest_pair_bounds(
 
 @partial(jax.jit, static_argnames=("forms",))
 def highest_bounds(
-    regions: Regions, rows: Rows, *, forms: Forms
+    regions: BoundInputs, rows: Rows, *, forms: Forms
 ) -> Float64[Array, "places concepts"]:
     """The same over all forms."""
     return highest_pair_bounds(regions, rows, forms=forms).max(-1)
@@ -41,7 +41,7 @@ def highest_bounds(
 
 @partial(jax.jit, static_argnames=("forms",))
 def pair_bounds(
-    regions: Regions,
+    regions: BoundInputs,
     rows: Rows,
     place: Int32[Array, " rows"],
     a: Int32[Array, " rows"],

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float64, Int32, Int64
 
 from optexp_jax.bounds.tight.forms import Forms
-from optexp_jax.bounds.tight.region import NEVER, Block, Regions, diagonals
+from optexp_jax.bounds.tight.region import NEVER, Block, BoundInputs, diagonals
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
 
@@ -34,7 +34,7 @@ class AllScores:
 
 @partial(jax.jit, static_argnames=("forms",))
 def score_pairs(
-    regions: Regions, neuron_sizes: Int64[Array, " places"], *, forms: Forms
+    regions: BoundInputs, neuron_sizes: Int64[Array, " places"], *, forms: Forms
 ) -> PairScores:
     """IoUs of every concept, and the highest ones of proper pairs."""
     note_trace("score_pairs")
@@ -42,7 +42,9 @@ def score_pairs(
     return PairScores(_single(regions, neuron_sizes), highest)
 
 
-def all_scores(regions: Regions, neuron_sizes: Int64[Array, " places"], forms: Forms) -> AllScores:
+def all_scores(
+    regions: BoundInputs, neuron_sizes: Int64[Array, " places"], forms: Forms
+) -> AllScores:
     """IoUs of every concept and every proper pair."""
     pairs = _scores(regions.all_rows(), neuron_sizes, forms)
     return AllScores(_single(regions, neuron_sizes), pairs)
@@ -50,7 +52,7 @@ def all_scores(regions: Regions, neuron_sizes: Int64[Array, " places"], forms: F
 
 @jax.jit
 def single_scores(
-    regions: Regions, neuron_sizes: Int64[Array, " places"]
+    regions: BoundInputs, neuron_sizes: Int64[Array, " places"]
 ) -> Float64[Array, "places concepts"]:
     """IoUs of every concept."""
     note_trace("single_scores")
@@ -58,7 +60,7 @@ def single_scores(
 
 
 def _single(
-    regions: Regions, neuron_sizes: Int64[Array, " places"]
+    regions: BoundInputs, neuron_sizes: Int64[Array, " places"]
 ) -> Float64[Array, "places concepts"]:
     inside, outside = diagonals(regions.gram.inside), diagonals(regions.gram.outside)
     return jnp.where(regions.allowed, iou(inside, outside, neuron_sizes[:, None]), NEVER)
@@ -66,7 +68,7 @@ def _single(
 
 @partial(jax.jit, static_argnames=("forms",))
 def scores_of_rows(
-    regions: Regions,
+    regions: BoundInputs,
     neuron_sizes: Int64[Array, " places"],
     place: Int32[Array, " rows"],
     a: Int32[Array, " rows"],

@@ -18,7 +18,7 @@ from optexp_jax.bounds.tight.pair_scores import (
     single_scores,
 )
 from optexp_jax.bounds.tight.place import Place
-from optexp_jax.bounds.tight.region import Regions
+from optexp_jax.bounds.tight.region import BoundInputs
 from optexp_jax.bounds.tight.some_pairs import CELLS, OfRows, SomePairs
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.internal.padding import fill_up
@@ -57,7 +57,7 @@ class PlaceScores:
         with jax.enable_x64(True):
             # Scores do not depend on v, nor on what is light.
             moved = put(place.allowed[None], np.zeros(1), np.array([place.neuron.size]))
-            known = Regions(place.gram, moved[0], moved[0], moved[1]), moved[2]
+            known = BoundInputs(place.gram, moved[0], moved[0], moved[1]), moved[2]
             of_rows = partial(scores_of_rows, *known, forms=forms)
             if large:
                 highest = _highest_in_turn(of_rows, place.table.n_concepts, clock)

@@ -23,7 +23,7 @@ NEVER = -jnp.inf
 
 
 @pytree
-class Regions:
+class BoundInputs:
     """Where the inner parts of formulas do their work, at some places.
 
     They may be places of several neurons.
@@ -69,7 +69,7 @@ class Block:
     The axes before b say which a: one axis if some were asked for, and else places and concepts.
     """
 
-    regions: Regions
+    regions: BoundInputs
     place: Int32[Array, " rows"] | None
     a: Int32[Array, " rows"] | None
 

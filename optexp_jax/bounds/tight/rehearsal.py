@@ -21,7 +21,7 @@ from optexp_jax.internal.kernel_choice import prefers_host_kernels
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.driver import AbstractSpace
 from optexp_jax.search.frontier import Queued, take
-from optexp_jax.search.incumbent import Incumbent, Keep
+from optexp_jax.search.incumbent import Incumbent, PoolCriteria
 from optexp_jax.search.problem import Problem
 
 N_FILLED, N_SIGNATURES = MOST_HEAVY + 4, 60
@@ -92,7 +92,7 @@ def _walk(space: AbstractSpace[TightNodes], n_labels: int, clock: Clock) -> None
     """Expand some nodes of each kind, then some of their children, and so on."""
     space.clock.go_on(clock.left)
     # With many formulas wanted, bounds leave much to be followed.
-    incumbent = Incumbent(Keep(within=0.1), lambda formula: str(formula).encode())
+    incumbent = Incumbent(PoolCriteria(within=0.1), lambda formula: str(formula).encode())
     begun = space.root(incumbent)
     nodes = None if begun is None else begun.children
     while nodes is not None and len(nodes) and not clock.expired:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64
 
-from optexp_jax.bounds.tight.region import NEVER, Regions
+from optexp_jax.bounds.tight.region import NEVER, BoundInputs
 from optexp_jax.bounds.tight.rounding import SHARE, weight
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
@@ -36,11 +36,11 @@ class Rows:
     fresh: Float64[Array, "places concepts"]
     """W(z \\ a) + removed(z): z next to a and a further concept."""
 
-    def filtered(self, regions: Regions) -> Float64[Array, "places concepts"]:
+    def filtered(self, regions: BoundInputs) -> Float64[Array, "places concepts"]:
         """The highest W(a AND NOT z)."""
         return regions.own + self.gain
 
-    def third_share(self, regions: Regions) -> Float64[Array, "places concepts"]:
+    def third_share(self, regions: BoundInputs) -> Float64[Array, "places concepts"]:
         """How much each of three concepts can add to their union, shared locations divided equally.
 
         A location in m of the three counts 1/m for each, and 1/m >= 1/3 and >= 1 − (m − 1)/2.
@@ -50,7 +50,7 @@ class Rows:
         return regions.own_i - least + SHARE * (regions.own_i + paid)
 
 
-def rows_of(regions: Regions) -> Rows:
+def rows_of(regions: BoundInputs) -> Rows:
     """The maxima of some regions.
 
     They take three programs: in one, XLA holds many matrices at once, and takes three times as
@@ -62,7 +62,7 @@ def rows_of(regions: Regions) -> Rows:
 
 
 @jax.jit
-def _first_rows(regions: Regions) -> tuple[Array, ...]:
+def _first_rows(regions: BoundInputs) -> tuple[Array, ...]:
     """Those that do not build on others, as `Rows` has them."""
     note_trace("rows_of")
     every = regions.all_rows()
@@ -75,7 +75,7 @@ def _first_rows(regions: Regions) -> tuple[Array, ...]:
 
 @jax.jit
 def _two_removed(
-    regions: Regions, removed: Float64[Array, "places concepts"]
+    regions: BoundInputs, removed: Float64[Array, "places concepts"]
 ) -> Float64[Array, "places concepts"]:
     every = regions.all_rows()
     is_most = every.others & (every.ve == every.mine(removed))
@@ -86,7 +86,7 @@ def _two_removed(
 
 @jax.jit
 def _fresh(
-    regions: Regions, removed: Float64[Array, "places concepts"]
+    regions: BoundInputs, removed: Float64[Array, "places concepts"]
 ) -> Float64[Array, "places concepts"]:
     every = regions.all_rows()
     return every.most(every.theirs(regions.own + removed) - every.shared)

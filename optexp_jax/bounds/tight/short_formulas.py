@@ -7,13 +7,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64
 
 from optexp_jax.bounds.tight.forms import Forms
-from optexp_jax.bounds.tight.region import NEVER, Regions
+from optexp_jax.bounds.tight.region import NEVER, BoundInputs
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
 
 
 @pytree
-class Limits:
+class ShortFormulaBounds:
     """The highest W of short formulas in a regions."""
 
     light: Float64[Array, " places"]
@@ -27,7 +27,7 @@ class Limits:
 
 
 @partial(jax.jit, static_argnames=("forms",))
-def short_formulas(regions: Regions, *, forms: Forms) -> Limits:
+def short_formulas(regions: BoundInputs, *, forms: Forms) -> ShortFormulaBounds:
     """Limits of all but three concepts, which are left infinite."""
     note_trace("short_formulas")
     light, every = regions.allowed & regions.light, regions.all_rows()
@@ -46,7 +46,7 @@ def short_formulas(regions: Regions, *, forms: Forms) -> Limits:
     )
     single = jnp.where(regions.allowed, regions.own, NEVER)
     two = jnp.stack([single, unions, intersections, differences]).max((0, 2))
-    return Limits(
+    return ShortFormulaBounds(
         light=jnp.where(light, regions.own, NEVER).max(1),
         light_union=light_unions.max(1),
         two=jnp.maximum(two, 0.0),

@@ -21,7 +21,7 @@ from optexp_jax.bounds.tight.searched import searched_there
 from optexp_jax.bounds.tight.sparse_table import Sizes
 from optexp_jax.bounds.tight.views import MOST_PLACES, together
 from optexp_jax.formulas.batch import FormulaBatch
-from optexp_jax.search.driver import AbstractSpace, Turn
+from optexp_jax.search.driver import AbstractSpace, Expansion
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 from optexp_jax.search.problem import Problem
@@ -86,7 +86,7 @@ class TightSpace(AbstractSpace[TightNodes]):
     def describe(self, nodes: TightNodes, row: int) -> str:
         return node_text(nodes, row, self._problem.table.names)
 
-    def root(self, incumbent: Incumbent) -> Turn[TightNodes] | None:
+    def root(self, incumbent: Incumbent) -> Expansion[TightNodes] | None:
         if self._rehearses:
             rehearse(self._problem, self.clock, self._rehearsals)
         place = self._places.at(Spot())
@@ -103,8 +103,8 @@ class TightSpace(AbstractSpace[TightNodes]):
             self._children.start_from(place, scores.look, incumbent)
         elif self._length >= 3 and self.clock.expired and place.table.n_concepts > ROWS_AT_ONCE:
             everything = TightNodes.everything(self._length, incumbent.threshold)
-            return Turn(Queued(everything, np.ones(1), np.zeros(1, np.int64)), found)
-        return Turn(self._children.inside([place], np.ones(1), incumbent), found)
+            return Expansion(Queued(everything, np.ones(1), np.zeros(1, np.int64)), found)
+        return Expansion(self._children.inside([place], np.ones(1), incumbent), found)
 
     def _rehearsals(self, problem: Problem, sizes: Sizes | None) -> list[AbstractSpace[TightNodes]]:
         """Searches in which places have all concepts, and those of use."""
@@ -118,8 +118,8 @@ class TightSpace(AbstractSpace[TightNodes]):
         assert self._ranking is not None, "concepts are ranked at the root"
         return TightChildren(self._problem, self._places, self._ranking, self.clock, self.counters)
 
-    def expand(self, batch: Queued[TightNodes], incumbent: Incumbent) -> Turn[TightNodes]:
-        turns: list[Turn[TightNodes]] = []
+    def expand(self, batch: Queued[TightNodes], incumbent: Incumbent) -> Expansion[TightNodes]:
+        turns: list[Expansion[TightNodes]] = []
         for rows in batch.nodes.groups():
             part = take(batch, rows)
             if part.nodes.further[0]:
@@ -132,7 +132,7 @@ class TightSpace(AbstractSpace[TightNodes]):
             self.batch_size = min(2 * self.batch_size, MOST_AT_ONCE)
         queued = [turn.children for turn in turns if turn.children is not None]
         found = [candidate for turn in turns for candidate in turn.candidates]
-        return Turn(concatenate(queued) if queued else None, found)
+        return Expansion(concatenate(queued) if queued else None, found)
 
     def _still_of_interest(
         self, part: Queued[TightNodes], incumbent: Incumbent
@@ -141,31 +141,33 @@ class TightSpace(AbstractSpace[TightNodes]):
 
     def _expand_places(
         self, part: Queued[TightNodes], incumbent: Incumbent
-    ) -> Iterator[Turn[TightNodes]]:
+    ) -> Iterator[Expansion[TightNodes]]:
         """Bound what is longer at some places, those of one size together."""
         part = self._still_of_interest(part, incumbent)
         if self.clock.expired or not len(part):  # what takes long has to wait
-            yield Turn(part)
+            yield Expansion(part)
             return
         with self.clock.phase("device"):
             places = [self._place(part, row, incumbent) for row in range(len(part))]
         for group in together(places):
             some = take(part, np.array(group))
             if self.clock.expired:
-                yield Turn(some)
+                yield Expansion(some)
                 continue
             self.counters.expanded += len(group)
             chosen = [places[k] for k in group]
-            yield Turn(self._children.inside(chosen, some.upper, incumbent))
+            yield Expansion(self._children.inside(chosen, some.upper, incumbent))
 
     def _place(self, part: Queued[TightNodes], row: int, incumbent: Incumbent) -> Place:
         return self._places.at(part.nodes.spot(row), float(np.nextafter(incumbent.threshold, 0)))
 
-    def _expand_labels(self, part: Queued[TightNodes], incumbent: Incumbent) -> Turn[TightNodes]:
+    def _expand_labels(
+        self, part: Queued[TightNodes], incumbent: Incumbent
+    ) -> Expansion[TightNodes]:
         """Score all children of labels, and bound those that may take one more step."""
         part = self._still_of_interest(part, incumbent)
         if self.clock.expired or not len(part):
-            return Turn(part)
+            return Expansion(part)
         self.counters.expanded += len(part)
         found: list[Candidate] = []
         queued: list[Queued[TightNodes]] = []
@@ -177,7 +179,7 @@ class TightSpace(AbstractSpace[TightNodes]):
             found += best
             if part.nodes.further[0] == 2:
                 queued.append(self._children.longer(expanded, incumbent))
-        return Turn(concatenate(queued) if queued else None, found)
+        return Expansion(concatenate(queued) if queued else None, found)
 
     def _labels(
         self, part: Queued[TightNodes], rows: Int64[np.ndarray, " rows"], incumbent: Incumbent

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float64, Int32, Int64
 
 from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
-from optexp_jax.bounds.tight.region import NEVER, Regions, diagonals
+from optexp_jax.bounds.tight.region import NEVER, BoundInputs, diagonals
 from optexp_jax.bounds.tight.rounding import weight
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
@@ -15,7 +15,7 @@ from optexp_jax.internal.tracing import note_trace
 
 @partial(jax.jit, static_argnames=("forms",))
 def triple_bounds(
-    regions: Regions,
+    regions: BoundInputs,
     place: Int32[Array, " pairs"],
     form: Int32[Array, " pairs"],
     a: Int32[Array, " pairs"],
@@ -83,7 +83,7 @@ class _Pair:
 
     @classmethod
     def of(
-        cls, regions: Regions, place: Int32[Array, ""], a: Int32[Array, ""], b: Int32[Array, ""]
+        cls, regions: BoundInputs, place: Int32[Array, ""], a: Int32[Array, ""], b: Int32[Array, ""]
     ) -> "_Pair":
         inside = _Counts.of(regions.gram.inside, place, a, b)
         return cls(inside, _Counts.of(regions.gram.outside, place, a, b), regions.v[place])

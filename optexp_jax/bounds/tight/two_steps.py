@@ -14,7 +14,7 @@ little that next to nothing is left. All other concepts are *light*. As
 `(a AND NOT b) AND x` is `(a AND x) AND NOT b`, no AND follows an AND NOT.
 
 Wherever a formula is split in two, what is known of shorter formulas limits one part
-(`Limits`).
+(`ShortFormulaBounds`).
 """
 
 from collections.abc import Callable
@@ -25,10 +25,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64, Int32, Int64
 
 from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
-from optexp_jax.bounds.tight.region import NEVER, Block, Regions, diagonals, least
+from optexp_jax.bounds.tight.region import NEVER, Block, BoundInputs, diagonals, least
 from optexp_jax.bounds.tight.rounding import outward, weight
 from optexp_jax.bounds.tight.rows import Rows
-from optexp_jax.bounds.tight.short_formulas import Limits
+from optexp_jax.bounds.tight.short_formulas import ShortFormulaBounds
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
 
@@ -50,7 +50,7 @@ class StepRows:
 
 
 @jax.jit
-def step_rows(regions: Regions, rows: Rows) -> StepRows:
+def step_rows(regions: BoundInputs, rows: Rows) -> StepRows:
     """The further maxima of a region."""
     note_trace("step_rows")
     every = regions.all_rows()
@@ -71,10 +71,10 @@ def step_rows(regions: Regions, rows: Rows) -> StepRows:
 
 @partial(jax.jit, static_argnames=("forms",))
 def two_step_bounds(
-    regions: Regions,
+    regions: BoundInputs,
     rows: Rows,
     more: StepRows,
-    limits: Limits,
+    limits: ShortFormulaBounds,
     place: Int32[Array, " rows"],
     a: Int32[Array, " rows"],
     *,
@@ -86,7 +86,7 @@ def two_step_bounds(
 
 
 def _bounds(
-    block: Block, rows: Rows, more: StepRows, limits: Limits, forms: Forms
+    block: Block, rows: Rows, more: StepRows, limits: ShortFormulaBounds, forms: Forms
 ) -> Float64[Array, "*rows forms concepts"]:
     """Of three filters of one concept b is the one that leaves most."""
     regions, at = block.regions, block.mine
@@ -155,9 +155,9 @@ def _bounds(
 
 @partial(jax.jit, static_argnames=("forms",))
 def refined_two_steps(
-    regions: Regions,
+    regions: BoundInputs,
     rows: Rows,
-    limits: Limits,
+    limits: ShortFormulaBounds,
     place: Int32[Array, " pairs"],
     form: Int32[Array, " pairs"],
     a: Int32[Array, " pairs"],

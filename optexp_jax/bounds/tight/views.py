@@ -14,7 +14,7 @@ from optexp_jax.bounds.tight.grams import stack_grams
 from optexp_jax.bounds.tight.pair_bounds import pair_bounds
 from optexp_jax.bounds.tight.place import Place
 from optexp_jax.bounds.tight.ranking import Ranking
-from optexp_jax.bounds.tight.region import Regions
+from optexp_jax.bounds.tight.region import BoundInputs
 from optexp_jax.bounds.tight.rows import Rows, rows_of
 from optexp_jax.bounds.tight.some_pairs import OfRows
 from optexp_jax.internal.padding import fill_up
@@ -35,7 +35,7 @@ class Views:
     light: Bool[np.ndarray, "filled concepts"]
     """Concepts that are not heavy, as `regions` has them."""
     rank: Int32[Array | np.ndarray, "filled concepts"]
-    regions: Regions
+    regions: BoundInputs
     rows: Rows
     pair_bounds: Float64[np.ndarray, "concepts forms concepts"] | None = None
     """Bounds of all pairs of a place by itself, where they are known."""
@@ -54,7 +54,7 @@ class Views:
             gram = grams[0] if n_places == 1 else stack_grams(grams)
             rank = np.stack([place.concepts.pick(order.rank) for place in filled])
             *moved, ranks = put(allowed, light, np.full(n_places, v), rank)
-            regions, needed = Regions(gram, *moved), np.concatenate([need, missing])
+            regions, needed = BoundInputs(gram, *moved), np.concatenate([need, missing])
             return cls(places, v, needed, light, ranks, regions, rows_of(regions))
 
     @classmethod

@@ -18,7 +18,7 @@ COVERED_SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Part:
+class ThingPart:
     """A piece of a thing; later parts lie over earlier ones."""
 
     name: str | None
@@ -31,7 +31,7 @@ class Thing:
     """A figure in the scene. Places and lengths are in shorter sides of the image."""
 
     kind: str
-    parts: tuple[Part, ...]
+    parts: tuple[ThingPart, ...]
     x: float
     y: float
     radius: float

@@ -17,7 +17,7 @@ WIDE, NARROW = 0.13, 0.075
 
 
 @dataclass(frozen=True, eq=False)
-class Colour:
+class Shade:
     """A shade of a named colour."""
 
     name: str
@@ -33,8 +33,8 @@ class Paint:
     """One colour, or two in a pattern."""
 
     texture: str
-    first: Colour
-    second: Colour
+    first: Shade
+    second: Shade
     period: float
     """Of the pattern, in shorter sides of the image."""
     grain: Bool[np.ndarray, "16 16"]
@@ -86,12 +86,12 @@ class Painter:
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
 
-    def colour(self, names: Sequence[str]) -> Colour:
+    def colour(self, names: Sequence[str]) -> Shade:
         """A shade of one of these colours."""
         name = names[int(self._rng.integers(len(names)))]
         shades = _paints().of(name)
         rgb = shades[self._rng.integers(len(shades))] / 255
-        return Colour(
+        return Shade(
             name, np.clip(rgb + self._rng.uniform(-JITTER, JITTER, 3), 0, 1).astype(np.float32)
         )
 

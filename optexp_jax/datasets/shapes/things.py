@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from optexp_jax.datasets.colours import BASIC_COLOURS
-from optexp_jax.datasets.shapes.canvas import Part
+from optexp_jax.datasets.shapes.canvas import ThingPart
 from optexp_jax.datasets.shapes.outlines import (
     FIGURES,
     box,
@@ -18,7 +18,7 @@ from optexp_jax.datasets.shapes.outlines import (
 )
 from optexp_jax.datasets.shapes.paint import Painter
 
-Parts = tuple[Part, ...]
+Parts = tuple[ThingPart, ...]
 Maker = Callable[[np.random.Generator, Painter], Parts]
 
 VIVID = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "white")
@@ -29,14 +29,14 @@ HOLLOW = ("ring", "crescent")
 def figure(kind: str, rng: np.random.Generator, painter: Painter) -> Parts:
     """A simple shape, at times with a rim, at times with a core."""
     outline = FIGURES[kind]
-    whole = Part(None, outline, painter.mixed(BASIC_COLOURS))
+    whole = ThingPart(None, outline, painter.mixed(BASIC_COLOURS))
     parts = [whole]
     if kind not in HOLLOW and rng.random() < 0.4:
         rim = painter.plain(*_except(BASIC_COLOURS, whole.paint.first.name))
-        parts.append(Part("rim", without(outline, scaled(outline, 0.8)), rim))
+        parts.append(ThingPart("rim", without(outline, scaled(outline, 0.8)), rim))
     if kind not in HOLLOW and rng.random() < 0.35:
         core = painter.plain(*_except(BASIC_COLOURS, whole.paint.first.name))
-        parts.append(Part("core", scaled(outline, 0.42), core))
+        parts.append(ThingPart("core", scaled(outline, 0.42), core))
     return tuple(parts)
 
 
@@ -47,13 +47,13 @@ def house(rng: np.random.Generator, painter: Painter) -> Parts:
     )
     glass = painter.plain("blue", "yellow", "black")
     roof = painter.mixed(("red", "brown", "grey", "black"), textures=("zigzag-t", "wavy-t"))
-    chimney = [Part("chimney", box(0.45, -0.95, 0.68, -0.3), painter.plain("red", "grey"))]
+    chimney = [ThingPart("chimney", box(0.45, -0.95, 0.68, -0.3), painter.plain("red", "grey"))]
     return (
         *(chimney if rng.random() < 0.6 else []),
-        Part("wall", box(-0.8, -0.25, 0.8, 1), walls),
-        Part("roof", polygon((0, -1), (1, -0.2), (-1, -0.2)), roof),
-        Part("door", box(-0.2, 0.35, 0.2, 1), painter.plain("brown", "green", "red", "blue")),
-        Part("window", union(box(-0.65, 0, -0.32, 0.35), box(0.32, 0, 0.65, 0.35)), glass),
+        ThingPart("wall", box(-0.8, -0.25, 0.8, 1), walls),
+        ThingPart("roof", polygon((0, -1), (1, -0.2), (-1, -0.2)), roof),
+        ThingPart("door", box(-0.2, 0.35, 0.2, 1), painter.plain("brown", "green", "red", "blue")),
+        ThingPart("window", union(box(-0.65, 0, -0.32, 0.35), box(0.32, 0, 0.65, 0.35)), glass),
     )
 
 
@@ -73,8 +73,8 @@ def tree(rng: np.random.Generator, painter: Painter) -> Parts:
         ("dotted-t", "speckled-t"),
     )
     return (
-        Part("trunk", box(-0.14, 0.1, 0.14, 1), painter.plain("brown")),
-        Part("crown", round_crown if rng.random() < 0.5 else pointed, crown),
+        ThingPart("trunk", box(-0.14, 0.1, 0.14, 1), painter.plain("brown")),
+        ThingPart("crown", round_crown if rng.random() < 0.5 else pointed, crown),
     )
 
 
@@ -86,11 +86,11 @@ def car(rng: np.random.Generator, painter: Painter) -> Parts:
     hubs = union(disc(-0.55, 0.45, 0.1), disc(0.5, 0.45, 0.1))
     glass = polygon((-0.33, -0.34), (0.24, -0.34), (0.43, 0), (-0.5, 0))
     return (
-        Part("cabin", cabin, body),
-        Part("window", glass, painter.plain("blue", "white", "grey")),
-        Part("body", union(box(-1, 0, 0.85, 0.45), disc(0.8, 0.23, 0.2, 0.22)), body),
-        Part("wheel", wheels, painter.plain("black")),
-        Part("core", hubs, painter.plain("grey")),
+        ThingPart("cabin", cabin, body),
+        ThingPart("window", glass, painter.plain("blue", "white", "grey")),
+        ThingPart("body", union(box(-1, 0, 0.85, 0.45), disc(0.8, 0.23, 0.2, 0.22)), body),
+        ThingPart("wheel", wheels, painter.plain("black")),
+        ThingPart("core", hubs, painter.plain("grey")),
     )
 
 
@@ -103,9 +103,9 @@ def boat(rng: np.random.Generator, painter: Painter) -> Parts:
     )
     hull = painter.mixed(("brown", "red", "blue", "white", "black"), textures=("striped-t",))
     return (
-        Part("mast", box(-0.06, -1, 0.06, 0.5), painter.plain("brown")),
-        Part("sail", sails, sail),
-        Part("hull", polygon((-1, 0.4), (1, 0.4), (0.65, 0.95), (-0.65, 0.95)), hull),
+        ThingPart("mast", box(-0.06, -1, 0.06, 0.5), painter.plain("brown")),
+        ThingPart("sail", sails, sail),
+        ThingPart("hull", polygon((-1, 0.4), (1, 0.4), (0.65, 0.95), (-0.65, 0.95)), hull),
     )
 
 
@@ -115,10 +115,10 @@ def flower(rng: np.random.Generator, painter: Painter) -> Parts:
     petal = painter.plain("red", "pink", "yellow", "purple", "white", "orange", "blue")
     leaves = union(disc(-0.27, 0.55, 0.3, 0.12), disc(0.27, 0.7, 0.3, 0.12))
     return (
-        Part("stem", box(-0.07, -0.3, 0.07, 1), painter.plain("green")),
-        Part("leaf", leaves, painter.plain("green")),
-        Part("petal", blades, petal),
-        Part(
+        ThingPart("stem", box(-0.07, -0.3, 0.07, 1), painter.plain("green")),
+        ThingPart("leaf", leaves, painter.plain("green")),
+        ThingPart("petal", blades, petal),
+        ThingPart(
             "core",
             disc(0, -0.4, 0.2),
             painter.plain(*_except(("yellow", "brown", "black"), petal.first.name)),
@@ -134,10 +134,10 @@ def fish(rng: np.random.Generator, painter: Painter) -> Parts:
         polygon((-0.4, 0), (-0.8, 0), (-1, -0.5)), polygon((-0.4, 0), (-1, 0.5), (-0.8, 0))
     )
     return (
-        Part("tail", tail, fins),
-        Part("fin", polygon((-0.2, -0.75), (0.35, -0.3), (-0.3, -0.3)), fins),
-        Part("body", disc(0.18, 0, 0.75, 0.45), body),
-        Part("eye", disc(0.6, -0.12, 0.11), painter.plain("black", "white")),
+        ThingPart("tail", tail, fins),
+        ThingPart("fin", polygon((-0.2, -0.75), (0.35, -0.3), (-0.3, -0.3)), fins),
+        ThingPart("body", disc(0.18, 0, 0.75, 0.45), body),
+        ThingPart("eye", disc(0.6, -0.12, 0.11), painter.plain("black", "white")),
     )
 
 
@@ -149,11 +149,13 @@ def robot(rng: np.random.Generator, painter: Painter) -> Parts:
     legs = union(box(-0.36, 0.4, -0.12, 1), box(0.12, 0.4, 0.36, 1))
     eyes = union(disc(-0.17, -0.72, 0.1), disc(0.17, -0.72, 0.1))
     return (
-        Part("arm", arms, limbs),
-        Part("leg", legs, limbs),
-        Part("body", box(-0.5, -0.38, 0.5, 0.45), metal),
-        Part("head", box(-0.38, -1, 0.38, -0.42), painter.plain(metal.first.name)),
-        Part("eye", eyes, painter.plain("yellow" if metal.first.name != "yellow" else "black")),
+        ThingPart("arm", arms, limbs),
+        ThingPart("leg", legs, limbs),
+        ThingPart("body", box(-0.5, -0.38, 0.5, 0.45), metal),
+        ThingPart("head", box(-0.38, -1, 0.38, -0.42), painter.plain(metal.first.name)),
+        ThingPart(
+            "eye", eyes, painter.plain("yellow" if metal.first.name != "yellow" else "black")
+        ),
     )
 
 
@@ -163,9 +165,9 @@ def mushroom(rng: np.random.Generator, painter: Painter) -> Parts:
     dome = without(disc(0, 0.05, 0.95, 0.9), box(-1, 0.05, 1, 1))
     spots = union(disc(-0.45, -0.3, 0.15), disc(0.08, -0.55, 0.17), disc(0.5, -0.22, 0.14))
     return (
-        Part("stem", box(-0.25, 0, 0.25, 1), painter.plain("white", "yellow")),
-        Part("cap", dome, cap),
-        *([Part("spot", spots, painter.plain("white"))] if rng.random() < 0.7 else []),
+        ThingPart("stem", box(-0.25, 0, 0.25, 1), painter.plain("white", "yellow")),
+        ThingPart("cap", dome, cap),
+        *([ThingPart("spot", spots, painter.plain("white"))] if rng.random() < 0.7 else []),
     )
 
 
@@ -173,12 +175,12 @@ def lamp(rng: np.random.Generator, painter: Painter) -> Parts:
     """A shade on a pole."""
     shade = painter.mixed(VIVID, textures=("striped-t", "dotted-t", "zigzag-t"))
     return (
-        Part(
+        ThingPart(
             "pole",
             union(box(-0.07, -0.4, 0.07, 1), box(-0.35, 0.88, 0.35, 1)),
             painter.plain("black", "grey", "brown"),
         ),
-        Part("shade", polygon((-0.3, -1), (0.3, -1), (0.62, -0.3), (-0.62, -0.3)), shade),
+        ThingPart("shade", polygon((-0.3, -1), (0.3, -1), (0.62, -0.3), (-0.62, -0.3)), shade),
     )
 
 

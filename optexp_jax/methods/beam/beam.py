@@ -33,7 +33,7 @@ from optexp_jax.methods.beam.candidates import (
     in_order,
     new_candidates,
 )
-from optexp_jax.methods.beam.children import Children, children_of
+from optexp_jax.methods.beam.children import BeamChildren, children_of
 from optexp_jax.methods.beam.guides import AbstractGuide, Members, QuantityGuide
 from optexp_jax.methods.beam.queue import BeamQueue, Member, Words
 from optexp_jax.methods.claim import FormulaSpace, Proof
@@ -230,7 +230,7 @@ class _Search:
                 return
             start, block = stop, BLOCK
 
-    def _children(self, extended: list[Member], members: Members) -> Children:
+    def _children(self, extended: list[Member], members: Members) -> BeamChildren:
         scores = [member.score for member in extended]
         size = self._atoms.neuron_size
         return children_of(

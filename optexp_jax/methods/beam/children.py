@@ -7,7 +7,7 @@ from jaxtyping import Int64
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
-from optexp_jax.counts.overlaps import Overlaps, overlaps_with_concepts
+from optexp_jax.counts.overlaps import FormulaOverlaps, overlaps_with_concepts
 from optexp_jax.counts.scores import BatchScores
 from optexp_jax.formulas.batch import FormulaBatch
 from optexp_jax.formulas.operators import operator_bits
@@ -16,12 +16,12 @@ from optexp_jax.methods.beam.candidates import Candidates
 
 
 @dataclass(frozen=True, eq=False)
-class Children:
+class BeamChildren:
     """The scores of all candidates that join a member to a concept, made when asked for."""
 
     members: BatchScores
     concepts: BatchScores
-    shared: Overlaps
+    shared: FormulaOverlaps
     bits: Int64[np.ndarray, "3 operators"]
     """o(1,0), o(0,1), o(1,1) as 0 or 1."""
 
@@ -47,11 +47,11 @@ def children_of(
     scores: BatchScores,
     concepts: BatchScores,
     on_host: bool | None = None,
-) -> Children:
+) -> BeamChildren:
     """Everything that scores need; `members` may have more rows than there are `scores`."""
     if prefers_host_kernels() if on_host is None else on_host:
         shared = overlaps_with_concepts(table, neuron, members.part(0, len(scores)), on_host=True)
     else:  # Programs are compiled for the rows that there are.
         shared = overlaps_with_concepts(table, neuron, members, on_host=False).first(len(scores))
     bits = operator_bits(members.operator_set).T.astype(np.int64)
-    return Children(scores, concepts, shared, bits)
+    return BeamChildren(scores, concepts, shared, bits)

@@ -15,7 +15,7 @@ from hypothesis import given
 
 import optexp_jax as ox
 from optexp_jax.bounds.paper.chains import UNKNOWN, Chains, KnownPairs, disjoint_from, label_bounds
-from optexp_jax.bounds.paper.exact_prefixes import KnownLabels, chain_keys
+from optexp_jax.bounds.paper.exact_prefixes import ExactLabels, chain_keys
 from optexp_jax.bounds.paper.label import Interval, LabelBounds, OperatorBits, join
 from optexp_jax.counts.quantities import NeuronQuantities, Quantities, padded_formula_quantities
 from optexp_jax.formulas.batch import FormulaBatch
@@ -33,7 +33,7 @@ def bounds_of(
     case: Case,
     chains: Chains,
     aggregated: bool,
-    known: KnownLabels | None = None,
+    known: ExactLabels | None = None,
     pairs: KnownPairs | None = None,
 ) -> LabelBounds:
     view = view_of(case, ALL_OPERATORS, DEPTH, aggregated=aggregated, known=known)
@@ -98,7 +98,7 @@ def test_known_prefixes_tighten(aggregated: bool, seed: int):
         np.where(beyond, -1, operators).astype(np.int32),
         ALL_OPERATORS,
     )
-    known = KnownLabels(N_SAMPLES, np.int32)
+    known = ExactLabels(N_SAMPLES, np.int32)
     keys = [b"%d" % row for row in range(N_ROWS)]
     known.store(keys, padded_formula_quantities(case.table, case.neuron, cut))
     plain = as_chains(concepts, operators)
@@ -134,7 +134,7 @@ def test_rewriting_is_sound_and_never_looser(aggregated: bool, seed: int):
     operators[:, 1] = ALL_OPERATORS.index(ox.OR)
     operators[:, 2] = rng.choice([ALL_OPERATORS.index(o) for o in (ox.AND, ox.AND_NOT)], N_ROWS)
     operators[:, 3] = np.where(concepts[:, 3] >= 0, rng.integers(0, 5, N_ROWS), -1)
-    known = KnownLabels(N_SAMPLES, np.int32)
+    known = ExactLabels(N_SAMPLES, np.int32)
     slots = np.full((2, N_ROWS), UNKNOWN, np.int32)
     for side in (0, 1):
         pair = FormulaBatch(
@@ -340,7 +340,7 @@ def test_chain_keys_tell_chains_apart():
 def test_known_labels_forget_the_oldest(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("optexp_jax.bounds.paper.exact_prefixes.MEMORY", 0)
     case = a_case(np.random.default_rng(0))
-    known = KnownLabels(N_SAMPLES, np.int32)
+    known = ExactLabels(N_SAMPLES, np.int32)
     assert known.capacity == 16
     concepts = np.arange(N_CONCEPTS, dtype=np.int32)[:, None]
     labels = FormulaBatch(concepts, np.full_like(concepts, -1), ALL_OPERATORS)

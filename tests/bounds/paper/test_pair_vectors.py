@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import optexp_jax as ox
 from optexp_jax.bounds import TopBott
 from optexp_jax.bounds.paper.chains import Chains, View, label_batch, label_bounds
-from optexp_jax.bounds.paper.exact_prefixes import KnownLabels
+from optexp_jax.bounds.paper.exact_prefixes import ExactLabels
 from optexp_jax.bounds.paper.label import Interval
-from optexp_jax.bounds.paper.pair_vectors import Overlaps, label_overlaps
+from optexp_jax.bounds.paper.pair_vectors import SharedCounts, label_overlaps
 from optexp_jax.counts.pair_overlaps import pair_overlaps
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.search.problem import Problem
@@ -63,14 +63,14 @@ class Labels:
                 for chosen in combinations(free, n):
                     yield row, list(chosen)
 
-    def vectors(self, vectors: ox.ImprovementVectors, aggregated: bool) -> TopBott:
+    def vectors(self, vectors: ox.AbstractVectors, aggregated: bool) -> TopBott:
         view = view_of(
             self.case,
             self.operators,
             DEPTH,
             aggregated=aggregated,
             vectors=vectors,
-            known=KnownLabels(self.case.masks.shape[1], np.int64),
+            known=ExactLabels(self.case.masks.shape[1], np.int64),
         )
         with jax.enable_x64(True):
             found = of_labels(view, as_chains(self.concepts, self.steps))
@@ -113,7 +113,7 @@ def check_promise(labels: Labels, found: TopBott, aggregated: bool) -> None:
 @examples(15, in_thorough=3000)
 @given(seed=seeds, n_samples=st.sampled_from([1, 3]))
 def test_vectors_keep_their_promise(
-    vectors: ox.ImprovementVectors, aggregated: bool, seed: int, n_samples: int
+    vectors: ox.AbstractVectors, aggregated: bool, seed: int, n_samples: int
 ):
     labels = Labels.draw(seed, n_samples)
     check_promise(labels, labels.vectors(vectors, aggregated), aggregated)
@@ -213,7 +213,7 @@ def test_a_concept_that_is_not_among_the_ranks_counts():
 
 
 @jax.jit
-def limits_of(view: View, chains: Chains, overlaps: Overlaps) -> Interval:
+def limits_of(view: View, chains: Chains, overlaps: SharedCounts) -> Interval:
     labels = label_batch(view, chains, label_bounds(view, chains))
     return label_overlaps(overlaps, view.disjoint, labels, view.operators)
 
@@ -234,7 +234,7 @@ def test_overlaps_of_labels_lie_within_their_limits(seed: int):
             (pairs.inside, view.concepts.ic, counted.ic),
             (pairs.outside, view.concepts.ec, counted.ec),
         ):
-            limits = limits_of(view, chains, Overlaps(matrix, sizes[:, 0]))
+            limits = limits_of(view, chains, SharedCounts(matrix, sizes[:, 0]))
             overlap = true.reshape(unheld.shape)
             assert (np.asarray(limits.low) <= overlap)[unheld].all()
             assert (overlap <= np.asarray(limits.high))[unheld].all()
@@ -258,7 +258,7 @@ def test_pair_overlaps_are_counted_exactly(seed: int, n_samples: int):
 @pytest.mark.parametrize(
     ("vectors", "counted"), [(ox.LabelVectors(), False), (ox.PairVectors(), True)]
 )
-def test_only_who_asks_for_pairs_pays_for_them(vectors: ox.ImprovementVectors, counted: bool):
+def test_only_who_asks_for_pairs_pays_for_them(vectors: ox.AbstractVectors, counted: bool):
     case = random_case(np.random.default_rng(3), 4, 3)
     problem = Problem(case.table, case.neuron, 3, ox.DEFAULT_OPERATORS)
     ox.PaperBounds(vectors).open(problem)

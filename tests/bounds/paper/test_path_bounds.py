@@ -109,7 +109,7 @@ def every_path(view: View, chains: Chains) -> tuple[list[Reach], Estimates, list
 
 
 def paths_of(
-    case: Case, everything: Everything, aggregated: bool, vectors: ox.ImprovementVectors
+    case: Case, everything: Everything, aggregated: bool, vectors: ox.AbstractVectors
 ) -> Paths:
     view = view_of(case, OPERATORS, DEPTH, aggregated=aggregated, vectors=vectors)
     with jax.enable_x64(True):
@@ -173,7 +173,7 @@ def test_paths_lie_within_their_reach(aggregated: bool, seed: int):
 @examples(8)
 @given(seed=seeds)
 def test_estimates_hold_for_every_completion(
-    vectors: ox.ImprovementVectors, aggregated: bool, seed: int
+    vectors: ox.AbstractVectors, aggregated: bool, seed: int
 ):
     rng = np.random.default_rng(seed)
     case = random_case(rng, N_CONCEPTS, N_SAMPLES)

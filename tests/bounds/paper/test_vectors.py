@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from optexp_jax import DEFAULT_OPERATORS
 from optexp_jax.bounds import (
-    ImprovementVectors,
+    AbstractVectors,
     LabelBatch,
     LabelVectors,
     ProblemView,
@@ -34,7 +34,7 @@ ALL_VECTORS = pytest.mark.parametrize(
 
 
 def make(
-    vectors: ImprovementVectors, quantities: dict[str, np.ndarray], chains: np.ndarray
+    vectors: AbstractVectors, quantities: dict[str, np.ndarray], chains: np.ndarray
 ) -> TopBott:
     n_concepts, n_samples = quantities["iu"].shape
     length = chains.shape[1]
@@ -122,7 +122,7 @@ def test_label_vectors(seed: int, shape: tuple[int, int, int], bits: int):
 @examples(8)
 @inputs
 def test_what_vectors_promise(
-    vectors: ImprovementVectors, seed: int, shape: tuple[int, int, int], bits: int
+    vectors: AbstractVectors, seed: int, shape: tuple[int, int, int], bits: int
 ):
     quantities, chains = draw(seed, shape, bits)
     found = make(vectors, quantities, chains)

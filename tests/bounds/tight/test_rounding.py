@@ -125,14 +125,14 @@ def test_a_tiny_unit_on_a_huge_table_is_searched_as_on_a_large_one(length: int):
 
 def test_a_second_proof_rules_out_as_much(monkeypatch: pytest.MonkeyPatch):
     counted: list[int] = []
-    exactly = reproof._Pairs._count_exactly
+    exactly = reproof._PairCounts._count_exactly
 
     def note(*args: Any) -> Score | None:
         counted[-1] += 1
         return exactly(*args)
 
     monkeypatch.setattr(reproof, "ORACLE_WORK", 0)
-    monkeypatch.setattr(reproof._Pairs, "_count_exactly", note)
+    monkeypatch.setattr(reproof._PairCounts, "_count_exactly", note)
     for scale in (2**16, 2**36):
         table, neuron = huge_table(scale)
         best = solve(table, neuron, ox.Optimal(3)).score

@@ -38,9 +38,9 @@ from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION
 from optexp_jax.bounds.tight.labels import Labels
 from optexp_jax.bounds.tight.last_steps import longer_labels
 from optexp_jax.bounds.tight.place import Places, Spot, Step
-from optexp_jax.bounds.tight.region import Regions
+from optexp_jax.bounds.tight.region import BoundInputs
 from optexp_jax.bounds.tight.rows import rows_of
-from optexp_jax.bounds.tight.short_formulas import Limits, short_formulas
+from optexp_jax.bounds.tight.short_formulas import ShortFormulaBounds, short_formulas
 from optexp_jax.bounds.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
 from optexp_jax.formulas.operators import Operator
 
@@ -70,7 +70,7 @@ def later(setting: Setting, chains: Chains, light: np.ndarray) -> np.ndarray:
     )
 
 
-def short(regions: Regions, setting: Setting, three: float) -> Limits:
+def short(regions: BoundInputs, setting: Setting, three: float) -> ShortFormulaBounds:
     with jax.enable_x64(True):
         limits = short_formulas(regions, forms=forms_of(setting.operators))
         return replace(limits, three=jnp.full(2, three))

@@ -30,7 +30,7 @@ from optexp_jax.methods.beam.guides.base import AbstractEstimator, AbstractGuide
 from optexp_jax.methods.beam.guides.geometry import overlap_area
 from optexp_jax.methods.beam.guides.members import MemberQuantities
 from optexp_jax.methods.beam.guides.pairs import Pairs, by_sample, table_pairs
-from optexp_jax.methods.beam.guides.regions import Regions, Shapes, grid_shape, measure
+from optexp_jax.methods.beam.guides.regions import RegionShapes, SampleRegions, grid_shape, measure
 from optexp_jax.methods.beam.guides.totals import Best, estimate_children, estimate_rows
 from optexp_jax.search.problem import Problem
 
@@ -78,7 +78,7 @@ class MMESHEstimator(AbstractEstimator):
                 )
             )
 
-    def _measure(self, members: Members) -> Shapes:
+    def _measure(self, members: Members) -> RegionShapes:
         """Rectangles of members from their masks, `[row, sample]`."""
         table = self._problem.table
         held = held_on_host(table, members.batch(members.count, self._problem.operators))
@@ -87,8 +87,8 @@ class MMESHEstimator(AbstractEstimator):
         cell = member * table.n_samples + table.patches.sample[patch]
         starts = np.diff(cell, prepend=-1) > 0
         cells = cell[starts]
-        regions = Regions(cells % table.n_samples, patch, np.cumsum(starts) - 1)
-        shapes = Shapes.zeros(len(members.parents), table.n_samples)
+        regions = SampleRegions(cells % table.n_samples, patch, np.cumsum(starts) - 1)
+        shapes = RegionShapes.zeros(len(members.parents), table.n_samples)
         shapes.put(cells, measure(table, regions))
         return jax.tree.map(jnp.asarray, shapes)
 
@@ -100,8 +100,8 @@ class ConceptShapes:
         height, width = grid_shape(table)
         self.sample_size = height * width
         pairs = table_pairs(table)
-        regions = Regions(pairs.sample, pairs.entry_patch, pairs.entry_pair)
-        self.of_pairs: Shapes = jax.tree.map(pairs.pad, measure(table, regions))
+        regions = SampleRegions(pairs.sample, pairs.entry_patch, pairs.entry_pair)
+        self.of_pairs: RegionShapes = jax.tree.map(pairs.pad, measure(table, regions))
         scene_like = np.ones(table.n_concepts, np.bool_)
         scene_like[pairs.concept[pairs.size < self.sample_size]] = False
         self.scene_like: Bool[Array, " concepts"] = jnp.asarray(scene_like)
@@ -119,24 +119,24 @@ class Side(eqx.Module):
 
     inside: Int64[Array, " pairs"]
     size: Int64[Array, " pairs"]
-    shapes: Shapes
+    shapes: RegionShapes
 
 
-class _Row(eqx.Module):
+class _ShapedRow(eqx.Module):
     """A member: its quantities and shapes in each sample."""
 
     quantities: Quantities
-    shapes: Shapes
+    shapes: RegionShapes
 
 
 @partial(jax.jit, static_argnums=9)
 def _estimate(
     pairs: Pairs,
     concepts: Int64[Array, "4 pairs"],
-    concept_shapes: Shapes,
+    concept_shapes: RegionShapes,
     scene_like: Bool[Array, " concepts"],
     members: Int64[Array, "4 rows samples"],
-    member_shapes: Shapes,
+    member_shapes: RegionShapes,
     neuron: Int64[Array, "5 samples"],
     sample_size: Int64[Array, ""],
     count: Int64[Array, ""],
@@ -148,7 +148,7 @@ def _estimate(
     active = NeuronQuantities(*neuron).n
     n = active[pairs.sample]
 
-    def of_member(member: _Row) -> Float64[Array, "operators concepts"]:
+    def of_member(member: _ShapedRow) -> Float64[Array, "operators concepts"]:
         inside, size = _inside(member.quantities), _size(member.quantities)
         is_scene = ((size == 0) | (size == sample_size)).all()
         left = Side(*(jax.tree.map(lambda part: part[pairs.sample], (inside, size, member.shapes))))
@@ -161,7 +161,7 @@ def _estimate(
             )
         return estimate_children(pairs, Best(inside, size - inside), joined, active.sum())
 
-    rows = _Row(Quantities(*members), member_shapes)
+    rows = _ShapedRow(Quantities(*members), member_shapes)
     return estimate_rows(rows, count, (len(operators), pairs.n_concepts), of_member)
 
 

@@ -1,7 +1,7 @@
 """The published estimate of candidates from members known exactly, on the host.
 
 Where P and c are known exactly, only the common elements that they share are not: k of them in a
-sample, with `max(0, P + c − S) <= k <= min(P, c)` (see `bounds.label`). `P∘c` then has
+sample, with `max(0, P + c − S) <= k <= min(P, c)` (see `bounds.paper.label`). `P∘c` then has
 
     p·P + q·c + (r − p − q)·k
 

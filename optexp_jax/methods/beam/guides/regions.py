@@ -18,7 +18,7 @@ BLOCK_CELLS = 2**20
 """About how many mask cells are made at once."""
 
 
-class Shapes(eqx.Module):
+class RegionShapes(eqx.Module):
     """What the spatial guide knows of regions beside their sizes."""
 
     box: Rectangles
@@ -27,18 +27,18 @@ class Shapes(eqx.Module):
     """A largest rectangle inside each."""
 
     @classmethod
-    def zeros(cls, *shape: int) -> "Shapes":
+    def zeros(cls, *shape: int) -> "RegionShapes":
         """Shapes of empty regions, on the host."""
         return cls(*(Rectangles(*np.zeros((4, *shape), np.int32)) for _ in range(2)))
 
-    def put(self, at: Int64[np.ndarray, " some"], shapes: "Shapes") -> None:
+    def put(self, at: Int64[np.ndarray, " some"], shapes: "RegionShapes") -> None:
         """Write shapes over some of these, which must be on the host."""
         for mine, new in zip(jax.tree.leaves(self), jax.tree.leaves(shapes), strict=True):
             mine.reshape(-1)[at] = new
 
 
 @dataclass(frozen=True, eq=False)
-class Regions:
+class SampleRegions:
     """Sets of locations of one sample each, as unions of patches."""
 
     sample: Int64[np.ndarray, " regions"]
@@ -46,19 +46,19 @@ class Regions:
     region: Int64[np.ndarray, " entries"]
     """The region that each patch is part of."""
 
-    def only(self, chosen: Bool[np.ndarray, " regions"]) -> "Regions":
+    def only(self, chosen: Bool[np.ndarray, " regions"]) -> "SampleRegions":
         """Some of the regions."""
         number = np.cumsum(chosen) - 1
         kept = chosen[self.region]
-        return Regions(self.sample[chosen], self.patch[kept], number[self.region[kept]])
+        return SampleRegions(self.sample[chosen], self.patch[kept], number[self.region[kept]])
 
-    def sorted(self, order: Int64[np.ndarray, " regions"]) -> "Regions":
+    def sorted(self, order: Int64[np.ndarray, " regions"]) -> "SampleRegions":
         """The regions in another order, their patches in the same order."""
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         region = place[self.region]
         entries = np.argsort(region, kind="stable")
-        return Regions(self.sample[order], self.patch[entries], region[entries])
+        return SampleRegions(self.sample[order], self.patch[entries], region[entries])
 
 
 def grid_shape(table: ConceptTable) -> tuple[int, int]:
@@ -73,12 +73,12 @@ def grid_shape(table: ConceptTable) -> tuple[int, int]:
     return height, width
 
 
-def measure(table: ConceptTable, regions: Regions) -> Shapes:
+def measure(table: ConceptTable, regions: SampleRegions) -> RegionShapes:
     """Box and inscribed rectangle of each region, on the host."""
     height, width = grid_shape(table)
     size = np.zeros(len(regions.sample), np.int64)
     np.add.at(size, regions.region, table.patches.size[regions.patch])
-    shapes = Shapes.zeros(len(size))
+    shapes = RegionShapes.zeros(len(size))
     whole = size == height * width
     for rectangles in (shapes.box, shapes.inscribed):
         np.asarray(rectangles.bottom)[whole] = height
@@ -89,7 +89,7 @@ def measure(table: ConceptTable, regions: Regions) -> Shapes:
     return shapes
 
 
-def _measure_masks(table: ConceptTable, regions: Regions) -> Shapes:
+def _measure_masks(table: ConceptTable, regions: SampleRegions) -> RegionShapes:
     """The same from the masks of the regions, a block of samples after another."""
     located, patches = table.require_map("MMESHGuide"), table.patches
     order = np.argsort(regions.sample, kind="stable")
@@ -98,7 +98,7 @@ def _measure_masks(table: ConceptTable, regions: Regions) -> Shapes:
     # One size for a table, whatever is measured: one compiled program.
     step = round_up_to_power_of_two(min(BLOCK_CELLS // located.sample_size, table.n_samples), 64)
     n_ranks = round_up_to_power_of_two(int(np.diff(patches.indptr).max()), 8)
-    shapes = Shapes.zeros(n)
+    shapes = RegionShapes.zeros(n)
     for block_start, block_stop in table.sample_blocks():
         first, last = np.searchsorted(regions.sample, [block_start, block_stop])
         ranks = located.block(block_start, block_stop) if last > first else None
@@ -124,8 +124,8 @@ def _measure_block(
     ranks: UInt[Array | np.ndarray, "regions locations"],
     held: Bool[Array | np.ndarray, "regions ranks"],
     shape: tuple[int, int],
-) -> Shapes:
+) -> RegionShapes:
     """`held` tells which ranks, patches of the region's sample, the region is made of."""
     note_trace("measure_regions")
     masks = jnp.take_along_axis(held, ranks.astype(jnp.int32), axis=1).reshape(-1, *shape)
-    return Shapes(bounding_boxes(masks), inscribed_rectangles(masks))
+    return RegionShapes(bounding_boxes(masks), inscribed_rectangles(masks))
