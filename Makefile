@@ -14,15 +14,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PIP_USER PIP_TARGET PIP_PREFIX
 
 # Those that compare kernels with the oracle, with plain numpy or with each other.
-DEVICE_TESTS := $(addprefix tests/,bounds/tight/test_tight_search.py \
-	bounds/tight/test_tight_at_scale.py search/test_runners_up.py \
+DEVICE_TESTS := $(addprefix tests/,bounds/tight/test_tight_search_differential.py \
+	bounds/tight/test_tight_at_scale_differential.py search/test_runners_up_differential.py \
 	bounds/tight/test_many_concepts.py bounds/tight/test_grams.py internal/test_transfers.py \
-	methods/test_beam.py methods/test_guides.py activations/test_layer_counting.py \
+	methods/test_beam_differential.py methods/test_guides.py activations/test_layer_counting.py \
 	test_explain.py counts/test_scores.py internal/test_mesh.py \
-	bounds/paper/test_paper_search.py internal/test_kernel_choice.py)
+	bounds/paper/test_paper_search_differential.py internal/test_kernel_choice.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-device test-lowest lint format thorough chaos bench docs clean distclean
+.PHONY: help demo test test-device test-lowest coverage lint format thorough chaos bench docs clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: lint docs ## Run every check: ruff, pyright, the documentation, pytest on 
 # In an environment of its own. uv finds the lowest versions, which pip cannot.
 test-lowest: $(LOWEST)/.installed ## Run pytest with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n auto
+
+coverage: $(VENV)/.installed-test ## Run pytest and list the lines of the package that no test runs
+	$(BIN)/python -m pytest -n auto --cov=optexp_jax --cov-report=term-missing:skip-covered
 
 lint: $(VENV)/.installed-test ## Run ruff and pyright
 	$(BIN)/ruff check
@@ -67,7 +70,7 @@ docs: $(VENV)/.installed-test ## Build the documentation into site/, failing on 
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/zensical build --clean --strict
 
 clean: ## Remove what the tools wrote; keeps .venv and runs/
-	rm -rf build dist site docs/reference/commands.md .cache .hypothesis .pytest_cache .ruff_cache
+	rm -rf build dist site docs/reference/commands.md .cache .coverage .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean ## Remove .venv and .venv-lowest as well

@@ -36,7 +36,7 @@ _KEPT: list[object] = []
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except ImportError as error:
+    except ModuleNotFoundError as error:  # one that is there and does not load tells why itself
         raise MissingTorchError(
             f'Running a model needs {name}: pip install "optexp-jax[torch]"'
         ) from error

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from optexp_jax.cli.failures import error_text
+from optexp_jax.cli.failures import error_text, lacks_memory
 from optexp_jax.cli.interrupts import INTERRUPTED, interrupts
 from optexp_jax.cli.parsing import Parser, add_commands
 from optexp_jax.cli.terminal import escaping_streams
@@ -30,20 +30,20 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    called = ""
     try:
         options = _parser(argv).parse_args(argv)
-    except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
-        return stop.code if isinstance(stop.code, int) else DONE
-    called = " ".join([options.command, *vars(options).get("action", "").split()])
-    try:
+        called = " ".join([options.command, *vars(options).get("action", "").split()])
         options.prepare()
         interrupts.begin()
         options.run(options)
         sys.stdout.flush()
+    except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
+        return stop.code if isinstance(stop.code, int) else DONE
     except (ValueError, TypeError, OSError, MemoryError) as error:
         return _failed(called, error)
-    except RuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):  # of a device: JAX has no class for it
+    except (RuntimeError, ImportError) as error:
+        if not lacks_memory(error):
             raise
         return _failed(called, error)
     except KeyboardInterrupt as stop:
@@ -68,7 +68,7 @@ def _failed(command: str, error: Exception) -> int:
 
 
 def _say(command: str, text: str) -> None:
-    print(f"optexp {command}: {' '.join(text.split())}", file=sys.stderr)
+    print(f"{f'optexp {command}'.strip()}: {' '.join(text.split())}", file=sys.stderr)
 
 
 def _parser(argv: Sequence[str]) -> Parser:

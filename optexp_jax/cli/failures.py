@@ -19,11 +19,22 @@ _DOINGS = {
     errno.EMFILE: "too many files are open ({}); raise the limit with ulimit -n",
     errno.EIO: "the disk could not read or write {}; look whether it is sound",
 }
+_NO_MEMORY = (
+    "RESOURCE_EXHAUSTED",  # of a device
+    "can't start new thread",  # no room for its stack
+    "failed to map segment from shared object",  # of a library
+)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether there was too little memory; JAX and Python have no class for all of that."""
+    said = str(error)
+    return isinstance(error, MemoryError) or any(sign in said for sign in _NO_MEMORY)
 
 
 def error_text(error: BaseException) -> str:
     """What an error says, in one line and without numbers that only a system knows."""
-    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+    if lacks_memory(error):
         text = f"out of memory; what was stored before is whole. {error}"
     elif isinstance(error, OSError) and error.errno is not None:
         text = _system_text(error)

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -249,3 +250,24 @@ def check_refused(call: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match="unit"):
         call()
     assert time.perf_counter() - start < 1
+
+
+@pytest.mark.slow
+@pytest.mark.chaos("memory limits told in a line")
+@pytest.mark.parametrize("megabytes", [300, 900, 1500])
+def test_a_process_that_may_take_little_memory(megabytes: int, tmp_path: Path):
+    """Too little to load JAX, to load torch, to start threads."""
+    most = megabytes * 10**6
+    limited = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({most}, {most}))\n"
+        "import sys\n"
+        "from optexp_jax.cli.__main__ import main\n"
+        "sys.argv = ['optexp', 'demo']\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "out of memory" in line

@@ -17,10 +17,10 @@ from helpers.tight_cases import N, by_sets, tiny_setting, tiny_unit
 from helpers.tight_helpers import solve
 from hypothesis import given
 from hypothesis import strategies as st
-from test_outer_steps import check_outer
-from test_pair_bounds import check_pairs
-from test_relevance import check_gains
-from test_two_steps import check_two_steps
+from test_outer_steps_admissible import check_outer
+from test_pair_bounds_admissible import check_pairs
+from test_relevance_admissible import check_gains
+from test_two_steps_admissible import check_two_steps
 
 import optexp_jax as ox
 from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION

@@ -13,22 +13,23 @@ import pytest
 
 from optexp_jax.internal.kernel_choice import VARIABLE
 
+ORACLE = "bounds/tight/test_tight_search_differential.py::test_agrees_with_the_oracle"
 A_PART = {
-    1: ("bounds/tight/test_tight_search.py::test_agrees_with_the_oracle[6-4-OR+AND+AND NOT-4-0]",),
+    1: (f"{ORACLE}[6-4-OR+AND+AND NOT-4-0]",),
     4: (
-        "bounds/tight/test_tight_search.py::test_agrees_with_the_oracle[6-3-OR+AND+AND NOT-16-6]",
-        "methods/test_beam.py::test_device_kernels_change_nothing",
+        f"{ORACLE}[6-3-OR+AND+AND NOT-16-6]",
+        "methods/test_beam_differential.py::test_device_kernels_change_nothing",
         "activations/test_layer_counting.py::test_random_layers",
     ),
 }
 """By number of devices; chosen to be quick to compile."""
 WHOLE = (
-    "bounds/tight/test_tight_search.py",
-    "bounds/tight/test_tight_at_scale.py",
-    "search/test_runners_up.py",
+    "bounds/tight/test_tight_search_differential.py",
+    "bounds/tight/test_tight_at_scale_differential.py",
+    "search/test_runners_up_differential.py",
     "bounds/tight/test_many_concepts.py",
     "bounds/tight/test_grams.py",
-    "methods/test_beam.py",
+    "methods/test_beam_differential.py",
     "methods/test_guides.py",
     "activations/test_layer_counting.py",
     "test_explain.py",
