@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
     from optexp_jax.counts.neuron import NeuronCounts
+    from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept
     from optexp_jax.counts.scores import BatchScores, Score, iou, iou_many
     from optexp_jax.explain import explain
     from optexp_jax.explanation import (
@@ -94,6 +95,7 @@ _HOMES = {
         "Optimal",
     ),
     "optexp_jax.counts.neuron": ("NeuronCounts",),
+    "optexp_jax.counts.neuron_summary": ("NeuronSummary", "SingleConcept"),
     "optexp_jax.formulas.operators": (
         "AND",
         "AND_NOT",
@@ -138,6 +140,7 @@ __all__ = [
     "MMESHGuide",
     "NetDissect",
     "NeuronCounts",
+    "NeuronSummary",
     "Operator",
     "Optimal",
     "PairVectors",
@@ -150,6 +153,7 @@ __all__ = [
     "Score",
     "SearchStats",
     "Seconds",
+    "SingleConcept",
     "Status",
     "StoppedBy",
     "TableBuilder",
