@@ -34,6 +34,7 @@ LAYERS = (
     "datasets",
     "activations",
     "runs",
+    "comparison",
     "demo",
     "",
     "cli",

@@ -36,7 +36,7 @@ def write_csv(run: Run, path: Path, *, times: bool = True) -> None:
     Without `times`, here as in the other formats, equal runs give equal bytes.
     """
     rows, chosen = run.rows(), columns(times)
-    with _whole_or_not(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+    with whole_or_not(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, chosen)
         writer.writeheader()
         for row in rows:
@@ -58,7 +58,7 @@ def text_of_csv(cell: str) -> str:
 def write_json(run: Run, path: Path, *, times: bool = True) -> None:
     """Configuration, versions and all units."""
     text = json.dumps(as_json(run, times=times), indent=2) + "\n"
-    with _whole_or_not(path) as partial:
+    with whole_or_not(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
@@ -69,12 +69,12 @@ def write_parquet(run: Run, path: Path, *, times: bool = True) -> None:
     frame = run.to_pandas(times=times)
     for name in ("runners_up", "equivalents", "unverified"):
         frame[name] = [_cell(value) for value in frame[name]]
-    with _whole_or_not(path) as partial:
+    with whole_or_not(path) as partial:
         frame.to_parquet(partial, index=False)
 
 
 @contextlib.contextmanager
-def _whole_or_not(path: Path) -> Generator[Path]:
+def whole_or_not(path: Path) -> Generator[Path]:
     """Another name to write to; the file gets its own when all of it is on the disk."""
     target = path.resolve()
     if target.exists() and not target.is_file():  # a pipe, say
