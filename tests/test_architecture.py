@@ -34,6 +34,7 @@ LAYERS = (
     "datasets",
     "activations",
     "runs",
+    "pictures",
     "demo",
     "",
     "cli",
