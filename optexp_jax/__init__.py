@@ -12,7 +12,7 @@ from types import ModuleType
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from optexp_jax import activations, comparison, datasets, runs, testing
+    from optexp_jax import activations, comparison, datasets, plot, runs, testing
     from optexp_jax.bounds import (
         AbstractBounds,
         AbstractVectors,
@@ -116,7 +116,7 @@ _HOMES = {
     "optexp_jax.search": ("Progress",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("activations", "comparison", "datasets", "runs", "testing")
+_PARTS = ("activations", "comparison", "datasets", "plot", "runs", "testing")
 
 __all__ = [
     "AND",
@@ -173,6 +173,7 @@ __all__ = [
     "iou",
     "iou_many",
     "kernels",
+    "plot",
     "runs",
     "testing",
 ]

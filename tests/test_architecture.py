@@ -36,6 +36,7 @@ LAYERS = (
     "runs",
     "comparison",
     "pictures",
+    "plot",
     "demo",
     "",
     "cli",
