@@ -35,6 +35,8 @@ LAYERS = (
     "activations",
     "runs",
     "comparison",
+    "pictures",
+    "report",
     "demo",
     "",
     "cli",

@@ -15,7 +15,7 @@ from optexp_jax.runs.results import UnitResult
 
 
 @dataclass(frozen=True)
-class SingleConcept:
+class BestConcept:
     """The concept that overlaps a unit best on its own."""
 
     name: str
@@ -29,7 +29,7 @@ class UnitCounts:
     size: int
     """|N|, the active locations."""
     n_locations: int
-    single: SingleConcept | None
+    single: BestConcept | None
     steps: tuple[FormulaStep, ...]
     any_formula: float
     """No combination of the concepts, however long, has a higher IoU than this."""
@@ -128,7 +128,7 @@ def unit_facts(
     )
 
 
-def best_single(table: ConceptTable, counts: NeuronCounts) -> SingleConcept | None:
+def best_single(table: ConceptTable, counts: NeuronCounts) -> BestConcept | None:
     """The best single concept, the first by name of those that are level; None if none overlaps."""
     incidence = table.signatures.incidence
     inside, outside = incidence.T @ counts.inside, incidence.T @ counts.outside
@@ -136,7 +136,7 @@ def best_single(table: ConceptTable, counts: NeuronCounts) -> SingleConcept | No
         return None
     unions = counts.size + outside
     best = min(highest_rows(inside, unions), key=lambda row: table.names[row])
-    return SingleConcept(table.names[best], Score(int(inside[best]), int(unions[best])))
+    return BestConcept(table.names[best], Score(int(inside[best]), int(unions[best])))
 
 
 def highest_of_any_formula(counts: NeuronCounts) -> Fraction:
