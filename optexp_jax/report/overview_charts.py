@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +63,7 @@ def _ious(summary: LayerSummary, threshold: float) -> Figure:
     edges = np.linspace(0, max([*ious, *drawn, threshold * 1.5, 1e-9]) * 1.0001, BINS + 1)
     rows: list[dict[str, object]] = []
     for label, values in (("units", ious), ("by chance", drawn)):
-        for low, high, n in zip(edges, edges[1:], histogram(values, edges) if values else [], strict=False):
+        for low, high, n in zip(edges[:-1], edges[1:], histogram(values, edges) if values else [], strict=False):
             rows.append({"low": low, "high": high, "share": n / len(values), "of": label})
     base = chart(rows, WIDE, HIGH)
     colour = altair.Color(
@@ -207,7 +207,7 @@ def _seconds(summary: LayerSummary) -> Figure:
     edges = 10 ** (np.arange(low, max(high, low + 1) + 1) / 4)
     rows: Rows = [
         {"low": a, "high": b, "n": n}
-        for a, b, n in zip(edges, edges[1:], histogram(seconds, edges), strict=True)
+        for a, b, n in zip(edges[:-1], edges[1:], histogram(seconds, edges), strict=True)
     ]
     picture = (
         chart(rows, WIDE, HIGH)
@@ -249,3 +249,22 @@ def _two(field: str, domain: Sequence[str]) -> object:
 def palette(n: int) -> list[str]:
     """So many colours, again from the first when they run out."""
     return [CATEGORIES[place % len(CATEGORIES)] for place in range(n)]
+
+
+def layers_figure(layers: Mapping[str, LayerSummary]) -> Figure | None:
+    """The IoUs of several layers side by side."""
+    import altair
+
+    rows = [{"layer": title, "iou": iou} for title, each in layers.items() for iou in each.ious]
+    if not rows:
+        return None
+    picture = (
+        chart(rows, 2 * WIDE, max(60, 44 * len(layers)))
+        .mark_boxplot(color=BLUE, extent="min-max", size=18)
+        .encode(
+            y=altair.Y("layer:N", sort=list(layers), title=None, axis=altair.Axis(labelLimit=260)),
+            x=altair.X("iou:Q", title="IoU"),
+        )
+    )
+    text = "From the lowest to the highest IoU of each layer; half of its units lie in the box."
+    return Figure("IoU by layer", text, draw(picture), wide=True)

@@ -87,6 +87,14 @@ class LayerSummary:
         return [unit.counted.active_share for unit in self.units if unit.counted is not None]
 
     @property
+    def median_iou(self) -> float | None:
+        return middle(self.ious)
+
+    @property
+    def median_single(self) -> float | None:
+        return middle(self.singles)
+
+    @property
     def null_ious(self) -> list[float]:
         """The mean IoU by chance of each unit."""
         return [unit.result.null.mean for unit in self.units if unit.result.null is not None]

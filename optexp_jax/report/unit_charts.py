@@ -77,7 +77,7 @@ class UnitCharts:
                 "n": n,
                 "in": "active" if active.low <= a and b <= active.high else "not active",
             }
-            for a, b, n in zip(edges, edges[1:], histogram(values.tolist(), edges), strict=True)
+            for a, b, n in zip(edges[:-1], edges[1:], histogram(values.tolist(), edges), strict=True)
         ]
         return draw_compiled(self._activation, NAME, rows)
 
@@ -88,7 +88,7 @@ class UnitCharts:
         edges = np.linspace(0, most * 1.0001, BINS // 2 + 1)
         rows: list[dict[str, object]] = [
             {"low": float(a), "high": float(b), "n": n, "of": "by chance"}
-            for a, b, n in zip(edges, edges[1:], histogram(drawn, edges), strict=True)
+            for a, b, n in zip(edges[:-1], edges[1:], histogram(drawn, edges), strict=True)
         ]
         width = float(edges[1]) / 6
         tallest = max(histogram(drawn, edges))
