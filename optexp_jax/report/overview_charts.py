@@ -213,7 +213,7 @@ def _seconds(summary: LayerSummary) -> Figure:
         chart(rows, WIDE, HIGH)
         .mark_bar(color=BLUE)
         .encode(
-            x=altair.X("low:Q", title="seconds a unit", scale=altair.Scale(type="log"), axis=altair.Axis(format="~g", tickCount=5)),
+            x=altair.X("low:Q", bin="binned", title="seconds a unit", scale=altair.Scale(type="log"), axis=altair.Axis(format="~g", tickCount=5)),
             x2="high:Q",
             y=altair.Y("n:Q", title="units", axis=altair.Axis(tickMinStep=1)),
         )
@@ -227,7 +227,7 @@ def _bars(rows: Rows, title: str) -> Markup:
 
     return draw(
         chart(rows, WIDE, HIGH)
-        .mark_bar(color=BLUE)
+        .mark_bar(color=BLUE, size=44)
         .encode(
             x=altair.X("value:N", title=title, sort=None, axis=altair.Axis(labelAngle=0)),
             y=altair.Y("n:Q", title=None, axis=altair.Axis(tickMinStep=1)),

@@ -30,9 +30,9 @@ from optexp_jax.runs.sources import HasPeaks, UnitSource
 
 SHOWN = {
     SampleOrder.PEAK: 12,
-    SampleOrder.RANDOM: 6,
-    SampleOrder.EXTRAS: 6,
-    SampleOrder.MISSED: 6,
+    SampleOrder.RANDOM: 8,
+    SampleOrder.EXTRAS: 8,
+    SampleOrder.MISSED: 8,
 }
 """Samples of a unit in each gallery."""
 SIDES = (240, 200, 168, 136, 112)

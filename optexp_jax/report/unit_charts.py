@@ -17,6 +17,7 @@ from optexp_jax.runs.null import NullResult
 WIDE, HIGH = 420, 150
 BINS = 40
 NAME = "rows"
+TICKS = [0, *(10**power for power in range(10))]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class UnitCharts:
                 x=altair.X("low:Q", bin="binned", title="activation"),
                 x2="high:Q",
                 # One active cell among a million must be seen.
-                y=altair.Y("n:Q", title="cells", scale=altair.Scale(type="symlog"), axis=altair.Axis(tickCount=5, format="~s")),
+                y=altair.Y("n:Q", title="cells", scale=altair.Scale(type="symlog"), axis=altair.Axis(values=TICKS, format="~s")),
                 color=altair.Color(
                     "in:N",
                     title=None,

@@ -9,8 +9,7 @@
   const CAPTURED = [31, 99, 255, 140];
   const MISSED = [255, 208, 0, 140];
   const EXTRAS = [255, 64, 129, 255];
-  const CONCEPT = [255, 255, 255, 150];
-  const SIZE = 6;
+  const SIZE = 8;
 
   // The inverse of pack_mask: runs that begin outside the mask, or bits.
   function unpack(text) {

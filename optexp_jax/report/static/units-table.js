@@ -81,16 +81,16 @@
   const empty = { sorterParams: { alignEmptyValues: "bottom" } };
   const columns = [
     data.thumb && { title: "", field: "thumb", formatter: thumbnail, headerSort: false, width: 76, cssClass: "thumb-cell" },
-    { title: "unit", field: "unit", formatter: unitLink, ...right, headerSortStartingDir: "asc", width: 76 },
-    { title: "formula", field: "formula", formatter: formula, minWidth: 220, widthGrow: 4, sorter: "string" },
-    { title: "IoU", field: "iou", formatter: bar, ...right, ...empty, width: 116 },
-    has("one") && { title: "one concept", field: "one", formatter: one, ...right, ...empty, width: 128 },
-    has("p") && { title: "p", field: "p", formatter: number(3), ...right, ...empty, width: 76, headerSortStartingDir: "asc" },
-    has("active") && { title: "active", field: "active", formatter: percent, ...right, ...empty, width: 92 },
-    has("precision") && { title: "precision", field: "precision", formatter: percent, ...right, ...empty, width: 108 },
-    has("recall") && { title: "recall", field: "recall", formatter: percent, ...right, ...empty, width: 92 },
-    { title: "status", field: "status", formatter: status, width: 110, sorter: "string" },
-    data.differs && { title: "differs", field: "differs", formatter: yes, width: 92, sorter: "boolean", headerTooltip: `from ${data.differs}` },
+    { title: "unit", field: "unit", formatter: unitLink, ...right, headerSortStartingDir: "asc", width: 66 },
+    { title: "formula", field: "formula", formatter: formula, minWidth: 190, widthGrow: 4, sorter: "string" },
+    { title: "IoU", field: "iou", formatter: bar, ...right, ...empty, width: 98 },
+    has("one") && { title: "one concept", field: "one", formatter: one, ...right, ...empty, width: 110 },
+    has("p") && { title: "p", field: "p", formatter: number(3), ...right, ...empty, width: 66, headerSortStartingDir: "asc" },
+    has("active") && { title: "active", field: "active", formatter: percent, ...right, ...empty, width: 82 },
+    has("precision") && { title: "precision", field: "precision", formatter: percent, ...right, ...empty, width: 96 },
+    has("recall") && { title: "recall", field: "recall", formatter: percent, ...right, ...empty, width: 82 },
+    { title: "status", field: "status", formatter: status, width: 104, sorter: "string" },
+    data.differs && { title: "differs", field: "differs", formatter: yes, width: 84, sorter: "boolean", headerTooltip: `from ${data.differs}` },
   ].filter(Boolean);
 
   const sortable = new Set(columns.map((column) => column.field));
