@@ -35,7 +35,7 @@ class UnitCharts:
                 x=altair.X("low:Q", bin="binned", title="activation"),
                 x2="high:Q",
                 # One active cell among a million must be seen.
-                y=altair.Y("n:Q", title="cells", scale=altair.Scale(type="symlog"), axis=altair.Axis(values=TICKS, format="~s")),
+                y=altair.Y("n:Q", title="cells", scale=altair.Scale(type="symlog"), axis=altair.Axis(values=TICKS, labelExpr="format(datum.value, '~s')")),
                 color=altair.Color(
                     "in:N",
                     title=None,
