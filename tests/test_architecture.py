@@ -37,6 +37,7 @@ LAYERS = (
     "comparison",
     "pictures",
     "plot",
+    "report",
     "demo",
     "",
     "cli",
