@@ -12,7 +12,7 @@ from types import ModuleType
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from optexp_jax import activations, datasets, runs, testing
+    from optexp_jax import activations, datasets, runs, stand_ins, testing
     from optexp_jax.bounds import (
         AbstractBounds,
         AbstractVectors,
@@ -112,7 +112,7 @@ _HOMES = {
     "optexp_jax.search": ("Progress",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("activations", "datasets", "runs", "testing")
+_PARTS = ("activations", "datasets", "runs", "stand_ins", "testing")
 
 __all__ = [
     "AND",
@@ -164,6 +164,7 @@ __all__ = [
     "iou_many",
     "kernels",
     "runs",
+    "stand_ins",
     "testing",
 ]
 
