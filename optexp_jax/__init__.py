@@ -12,7 +12,7 @@ from types import ModuleType
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from optexp_jax import activations, datasets, runs, stand_ins, testing
+    from optexp_jax import activations, comparison, datasets, runs, stand_ins, testing
     from optexp_jax.bounds import (
         AbstractBounds,
         AbstractVectors,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TightBounds,
         TopBott,
     )
+    from optexp_jax.comparison import Comparison, ContradictionError, compare
     from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
     from optexp_jax.counts.neuron import NeuronCounts
     from optexp_jax.counts.scores import BatchScores, Score, iou, iou_many
@@ -62,6 +63,7 @@ _HOMES = {
         "TightBounds",
         "TopBott",
     ),
+    "optexp_jax.comparison": ("Comparison", "ContradictionError", "compare"),
     "optexp_jax.concepts": (
         "Concept",
         "ConceptTable",
@@ -112,7 +114,7 @@ _HOMES = {
     "optexp_jax.search": ("Progress",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("activations", "datasets", "runs", "stand_ins", "testing")
+_PARTS = ("activations", "comparison", "datasets", "runs", "stand_ins", "testing")
 
 __all__ = [
     "AND",
@@ -125,8 +127,10 @@ __all__ = [
     "AbstractVectors",
     "BatchScores",
     "Beam",
+    "Comparison",
     "Concept",
     "ConceptTable",
+    "ContradictionError",
     "Exhaustive",
     "Explanation",
     "Formula",
@@ -157,6 +161,8 @@ __all__ = [
     "TightBounds",
     "TopBott",
     "activations",
+    "compare",
+    "comparison",
     "datasets",
     "explain",
     "explain_many",

@@ -35,6 +35,7 @@ LAYERS = (
     "activations",
     "stand_ins",
     "runs",
+    "comparison",
     "demo",
     "",
     "cli",

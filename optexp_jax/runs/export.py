@@ -33,7 +33,7 @@ _FORMULA_STARTS = (
 def write_csv(run: Run, path: Path) -> None:
     """One line a unit; lists as JSON; text as `csv_text` writes it, for `text_of_csv` to read."""
     rows = run.rows()
-    with _whole_or_not(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+    with whole_or_not(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for row in rows:
@@ -55,7 +55,7 @@ def text_of_csv(cell: str) -> str:
 def write_json(run: Run, path: Path) -> None:
     """Configuration, versions and all units."""
     text = json.dumps(as_json(run), indent=2) + "\n"
-    with _whole_or_not(path) as partial:
+    with whole_or_not(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
@@ -66,12 +66,12 @@ def write_parquet(run: Run, path: Path) -> None:
     frame = run.to_pandas()
     for name in ("runners_up", "equivalents", "unverified"):
         frame[name] = [_cell(value) for value in frame[name]]
-    with _whole_or_not(path) as partial:
+    with whole_or_not(path) as partial:
         frame.to_parquet(partial, index=False)
 
 
 @contextlib.contextmanager
-def _whole_or_not(path: Path) -> Generator[Path]:
+def whole_or_not(path: Path) -> Generator[Path]:
     """Another name to write to; the file gets its own when all of it is on the disk."""
     target = path.resolve()
     if target.exists() and not target.is_file():  # a pipe, say
