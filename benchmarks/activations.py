@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from harness import Figure, benchmark_parser, report, say, stopwatch
 from jaxtyping import Float32
-from scenes import make_annotations
 
 from optexp_jax import ConceptTable
 from optexp_jax.activations import (
@@ -31,6 +30,7 @@ from optexp_jax.activations import (
 )
 from optexp_jax.activations.counting import count_pairs_on_device, count_pairs_on_host
 from optexp_jax.activations.upsample import as_maps, upsample
+from optexp_jax.stand_ins import make_annotations
 
 UNITS, SAMPLES, CELLS, SIZE, SEED = 512, 2000, 7, 112, 0
 LIMIT_SECONDS, LIMIT_DIFFER = 180, 1e-6

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from harness import Figure, Timing, benchmark_parser, report, say, stopwatch
 from peer import Peer, PeerRun, PeerSearch, name_peer, peer_version, score_peer
-from planted import Planted, PlantedUnit, Setting, make_planted
 from rich.console import Console
 from rich.table import Table
 
@@ -36,6 +35,7 @@ from optexp_jax import (
     explain,
 )
 from optexp_jax.explanation import SearchStats
+from optexp_jax.stand_ins import Planted, PlantedUnit, Setting, make_planted
 
 LENGTH, BEAM_SIZE, SEED = 3, 5, 0
 SLOW = 20.0

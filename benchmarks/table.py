@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 from harness import Figure, benchmark_parser, interleave, report, say, stopwatch
 from jaxtyping import Bool
-from scenes import make_annotations, make_bitmaps
 
 from optexp_jax import ConceptTable
 from optexp_jax.counts.counting import (
@@ -31,6 +30,7 @@ from optexp_jax.counts.counting import (
     count_on_device,
     count_on_host,
 )
+from optexp_jax.stand_ins import make_annotations, make_bitmaps
 
 SAMPLES, SIZE, UNITS, ACTIVE, SEED = 500, 112, 256, 0.005, 0
 DEVICE_UNITS = 16

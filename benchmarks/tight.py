@@ -22,14 +22,19 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from broden_like import ade_like, broden_like, unit
 from harness import Figure, benchmark_parser, interleave, report, say
 from jaxtyping import Bool
 from peer import Peer, peer_version
-from planted import Setting, make_planted
 
 import optexp_jax as ox
 from optexp_jax.internal.transfers import Transfers, counted_transfers
+from optexp_jax.stand_ins import (
+    Setting,
+    counted_ade20k,
+    counted_broden,
+    counted_unit,
+    make_planted,
+)
 
 MIXED_UNITS = 20
 LIKE_PEER = Setting(
@@ -68,7 +73,7 @@ def search(
 def units(
     table: ox.ConceptTable, kinds: Sequence[str], seed: int
 ) -> list[tuple[str, ox.NeuronCounts]]:
-    return [(kind, unit(table, seed + k, kind).counts) for k, kind in enumerate(kinds)]
+    return [(kind, counted_unit(table, seed + k, kind).counts) for k, kind in enumerate(kinds)]
 
 
 def summarise(
@@ -119,7 +124,7 @@ def length_four(table: ox.ConceptTable, limit: float) -> list[Figure]:
 
 
 def disjoint(table: ox.ConceptTable, limit: float) -> list[Figure]:
-    ade = ade_like()
+    ade = counted_ade20k()
     figures: list[Figure] = []
     for length, must in ((3, 0.2), (8, 1.0)):
         method = ox.Optimal(length=length, time_limit=limit)
@@ -182,7 +187,7 @@ def kernels(table: ox.ConceptTable, limit: float) -> list[Figure]:
     """The device's kernels next to the host's, in turns, on this table and on a smaller one."""
     figures: list[Figure] = []
     method = ox.Optimal(length=3, time_limit=limit)
-    for each in (broden_like(n_regions=SMALLER), table):
+    for each in (counted_broden(n_regions=SMALLER), table):
         size = f"{len(each.signatures) // 1000} 000 signatures"
         ratios: list[float] = []
         back: list[int] = []
@@ -228,8 +233,8 @@ def fresh(table: ox.ConceptTable, limit: float) -> list[Figure]:
 
 def first_call() -> None:
     """Print the seconds of this process's first search."""
-    table = broden_like()
-    neuron = unit(table, 1).counts
+    table = counted_broden()
+    neuron = counted_unit(table, 1).counts
     start = time.perf_counter()
     ox.explain(table, neuron, ox.Optimal(length=3))
     print(time.perf_counter() - start)
@@ -259,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
     say("Building the Broden-like table")
-    table = broden_like()
+    table = counted_broden()
     say(repr(table))
     # The interpreter, JAX and the table are up; what the first search adds is compilation.
     first = search(table, units(table, ["mixed"], 1), ox.Optimal(length=3))[0]

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from broden_like import broden_like, unit
 from harness import Figure, benchmark_parser, interleave, report, say
 
 import optexp_jax as ox
 from optexp_jax.runs import AbstractOpener, LocalWorkers, UnitResult, explain_layer
 from optexp_jax.runs.shared import open_shared_table, share_table
+from optexp_jax.stand_ins import counted_broden, counted_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class SharedGenerated(AbstractOpener):
 
 def store_units(table: ox.ConceptTable, folder: Path, n_units: int) -> None:
     for k in range(n_units):
-        counts = unit(table, 1000 + k, "mixed").counts
+        counts = counted_unit(table, 1000 + k, "mixed").counts
         np.save(folder / f"{k}.npy", np.stack([counts.active_patches, counts.active_counts]))
 
 
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
 
     say("Building the Broden-like table")
-    table = broden_like(n_regions=arguments.regions)
+    table = counted_broden(n_regions=arguments.regions)
     say(repr(table))
     method = ox.Optimal(length=3)
     with tempfile.TemporaryDirectory() as folder:

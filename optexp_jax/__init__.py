@@ -12,7 +12,7 @@ from types import ModuleType
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from optexp_jax import activations, comparison, datasets, plot, runs, testing
+    from optexp_jax import activations, comparison, datasets, plot, runs, stand_ins, testing
     from optexp_jax.bounds import (
         AbstractBounds,
         AbstractVectors,
@@ -117,6 +117,7 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _PARTS = ("activations", "comparison", "datasets", "plot", "runs", "testing")
+_PARTS = ("activations", "comparison", "datasets", "runs", "stand_ins", "testing")
 
 __all__ = [
     "AND",
@@ -175,6 +176,7 @@ __all__ = [
     "kernels",
     "plot",
     "runs",
+    "stand_ins",
     "testing",
 ]
 

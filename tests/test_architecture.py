@@ -33,6 +33,7 @@ LAYERS = (
     "testing",
     "datasets",
     "activations",
+    "stand_ins",
     "runs",
     "comparison",
     "pictures",

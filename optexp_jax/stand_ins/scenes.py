@@ -1,4 +1,4 @@
-"""Generated annotations and units for benchmarks: blobs at several scales, as in photos."""
+"""Label maps of generated scenes: cells with uneven borders at several scales, as in photos."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 import scipy.ndimage
 from jaxtyping import Bool, Float32, Int, UInt
 
-from optexp_jax import LabelLayer
+from optexp_jax.concepts import LabelLayer
 
 
 @dataclass(frozen=True, eq=False)

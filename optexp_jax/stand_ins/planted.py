@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.ndimage
 from jaxtyping import Bool, Float64
-from scenes import make_annotations
 
-from optexp_jax import AND, AND_NOT, OR, ConceptTable, Formula
+from optexp_jax.concepts import ConceptTable
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.stand_ins.drawing import draw_formula
+from optexp_jax.stand_ins.scenes import make_annotations
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def _make_table(setting: Setting, seed: int) -> ConceptTable:
 
 def _make_unit(rng: np.random.Generator, table: ConceptTable) -> PlantedUnit:
     """Fires where a blurred formula mask plus smooth noise is in the top 0.5 to 5 %."""
-    formula = _draw_formula(rng, table)
+    formula = draw_formula(rng, table)
     mask = table.mask(formula).astype(np.float64)
     size = mask.shape[1]
     response = _blur(mask, 0.03 * size)
@@ -86,21 +88,6 @@ def _make_unit(rng: np.random.Generator, table: ConceptTable) -> PlantedUnit:
     response += 0.25 * noise / noise.std()
     active = np.exp(rng.uniform(np.log(0.005), np.log(0.05)))
     return PlantedUnit(formula, response > np.quantile(response, 1 - active))
-
-
-def _draw_formula(rng: np.random.Generator, table: ConceptTable) -> Formula:
-    """A formula of one to four concepts in which every step changes something."""
-    formula = Formula.concept(table.names[rng.integers(table.n_concepts)])
-    for _ in range(rng.integers(4)):
-        operator = (OR, AND, AND_NOT)[rng.choice(3, p=[0.5, 0.2, 0.3])]
-        name = table.names[rng.integers(table.n_concepts)]
-        if name in formula.concepts:
-            continue
-        grown = formula.then(operator, name)
-        before, after = (int(table.sizes[table.holds(f)].sum()) for f in (formula, grown))
-        if after not in (0, before):
-            formula = grown
-    return formula
 
 
 def _blur(

@@ -1,4 +1,4 @@
-"""Data of Broden's scale and make, generated directly as signatures.
+"""Data of all of Broden's scale and make, generated directly as signatures: without a map.
 
 63 000 samples of 112x112 locations; about 1200 concepts in scene, object, part, material, texture
 and colour groups; a region has a scene, an object of that scene, perhaps parts, materials or a
@@ -10,21 +10,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import optexp_jax as ox
+from optexp_jax.concepts import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
 
 N_LOCATIONS = 63_000 * 112 * 112
 GROUPS = {"scene": 468, "object": 400, "part": 200, "material": 30, "texture": 47, "colour": 11}
 
 
 @dataclass(frozen=True)
-class Unit:
+class CountedUnit:
     """A neuron and what kind of neuron it is."""
 
     kind: str
-    counts: ox.NeuronCounts
+    counts: NeuronCounts
 
 
-def broden_like(seed: int = 0, n_regions: int = 950_000) -> ox.ConceptTable:
+def counted_broden(seed: int = 0, n_regions: int = 950_000) -> ConceptTable:
     """About 400 000 signatures over 1156 concepts."""
     rng = np.random.default_rng(seed)
     offsets = dict(zip(GROUPS, np.cumsum([0, *GROUPS.values()]), strict=False))
@@ -72,23 +73,23 @@ def broden_like(seed: int = 0, n_regions: int = 950_000) -> ox.ConceptTable:
     indptr = np.concatenate([[0], np.cumsum(kept.sum(1))])
     raw = rng.lognormal(0.0, 1.8, n_regions)
     sizes = np.maximum(1, (raw / raw.sum() * N_LOCATIONS * 0.98)).astype(np.int64)
-    return ox.ConceptTable.from_signatures(
+    return ConceptTable.from_signatures(
         (indptr, columns[kept]), sizes, names, n_locations=N_LOCATIONS, categories=categories
     )
 
 
-def ade_like(seed: int = 0, n_concepts: int = 847) -> ox.ConceptTable:
+def counted_ade20k(seed: int = 0, n_concepts: int = 847) -> ConceptTable:
     """Disjoint concepts of very different sizes over 2000 samples of 112x112."""
     rng = np.random.default_rng(seed)
     n_locations = 2000 * 112 * 112
     raw = rng.lognormal(0.0, 2.0, n_concepts)
     sizes = np.maximum(1, raw / raw.sum() * n_locations * 0.9).astype(np.int64)
-    return ox.ConceptTable.from_signatures(
+    return ConceptTable.from_signatures(
         [[k] for k in range(n_concepts)], sizes, n_locations=n_locations
     )
 
 
-def unit(table: ox.ConceptTable, seed: int, kind: str = "mixed") -> Unit:
+def counted_unit(table: ConceptTable, seed: int, kind: str = "mixed") -> CountedUnit:
     """A neuron of a kind: mixed, weak, random, broad or dominant."""
     rng = np.random.default_rng(seed)
     incidence = table.signatures.incidence
@@ -124,4 +125,4 @@ def unit(table: ox.ConceptTable, seed: int, kind: str = "mixed") -> Unit:
     inside = np.zeros(len(rows), np.int64)
     inside[first[1]] = active[first[0]]
     uncovered = int(active[0]) if 0 not in first[0] else 0
-    return Unit(kind, ox.NeuronCounts.from_signatures(table, inside, uncovered=uncovered))
+    return CountedUnit(kind, NeuronCounts.from_signatures(table, inside, uncovered=uncovered))
