@@ -21,6 +21,7 @@ COMMANDS = {
     "layers": "list the layers of a model",
     "models": "convert checkpoints",
     "activations": "store a layer's activations over a dataset",
+    "bench": "measure speed, memory and quality against every alternative",
 }
 
 
