@@ -12,7 +12,7 @@ from types import ModuleType
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from optexp_jax import activations, datasets, runs, testing
+    from optexp_jax import activations, datasets, runs, testing, validation
     from optexp_jax.bounds import (
         AbstractBounds,
         AbstractVectors,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
     from optexp_jax.counts.neuron import NeuronCounts
+    from optexp_jax.counts.reweighting import Reweighting
     from optexp_jax.counts.scores import BatchScores, Score, iou, iou_many
     from optexp_jax.explain import explain
     from optexp_jax.explanation import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from optexp_jax.runs import Run
     from optexp_jax.runs.many import explain_many
     from optexp_jax.search import Progress
+    from optexp_jax.validation import choose_length, confidence_set, held_out, stability
 
     __version__: str
 
@@ -94,6 +96,7 @@ _HOMES = {
         "Optimal",
     ),
     "optexp_jax.counts.neuron": ("NeuronCounts",),
+    "optexp_jax.counts.reweighting": ("Reweighting",),
     "optexp_jax.formulas.operators": (
         "AND",
         "AND_NOT",
@@ -110,9 +113,10 @@ _HOMES = {
         "iou_many",
     ),
     "optexp_jax.search": ("Progress",),
+    "optexp_jax.validation": ("choose_length", "confidence_set", "held_out", "stability"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("activations", "datasets", "runs", "testing")
+_PARTS = ("activations", "datasets", "runs", "testing", "validation")
 
 __all__ = [
     "AND",
@@ -145,6 +149,7 @@ __all__ = [
     "Progress",
     "PublishedVectors",
     "QuantityGuide",
+    "Reweighting",
     "Run",
     "RunnerUp",
     "Score",
@@ -157,14 +162,19 @@ __all__ = [
     "TightBounds",
     "TopBott",
     "activations",
+    "choose_length",
+    "confidence_set",
     "datasets",
     "explain",
     "explain_many",
+    "held_out",
     "iou",
     "iou_many",
     "kernels",
     "runs",
+    "stability",
     "testing",
+    "validation",
 ]
 
 
