@@ -16,6 +16,7 @@ from optexp_jax.validation.stability import IoUInterval, ResampleScore, Stabilit
 __all__ = [
     "ChosenLength",
     "ComparedLength",
+    "ConfidenceMember",
     "ConfidenceSet",
     "FamilyPValues",
     "FoldScore",
@@ -23,7 +24,6 @@ __all__ = [
     "Groups",
     "HeldOut",
     "IoUInterval",
-    "ConfidenceMember",
     "ResampleScore",
     "Resamples",
     "Scheme",

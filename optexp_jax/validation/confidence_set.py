@@ -93,7 +93,10 @@ def confidence_set(
     assert found.formula is not None
     listed = [
         ConfidenceMember(found.formula, found.score),
-        *(ConfidenceMember(each.formula, Score(each.intersection, each.union)) for each in found.runners_up),
+        *(
+            ConfidenceMember(each.formula, Score(each.intersection, each.union))
+            for each in found.runners_up
+        ),
     ]
     lowest = found.score.ratio - margin
     return ConfidenceSet(

@@ -26,12 +26,12 @@ class FamilyPValues:
 
 
 def family_p_values(observed: Any, draws: Any) -> FamilyPValues:
-    """P-values of observed IoUs, from draws that all units share.
+    """P-values of observed IoUs, one a unit, from draws `[draw, unit]` that all units share.
 
-    `observed` has one IoU a unit, `draws[d]` each unit's best IoU in draw d. Family-wise by step-down max-T (Westfall and Young), which keeps how units depend on each other.
+    Family-wise by step-down max-T (Westfall and Young), which keeps how units depend on each other.
     IoUs of units of different sizes are not comparable, so each unit is standardised over its n + 1
-    values, the observed one among them; the same for every draw, so that under the null hypothesis
-    the observed row is one of n + 1 alike. False discovery rates by Benjamini and Hochberg.
+    values, the observed one among them: under the null hypothesis the observed row is one of n + 1
+    that are alike, and stays so. False discovery rates are those of Benjamini and Hochberg.
     """
     from scipy.stats import false_discovery_control  # slow to import
 
@@ -47,9 +47,7 @@ def family_p_values(observed: Any, draws: Any) -> FamilyPValues:
         raise ValueError("IoUs must be finite numbers; some of these are not.")
     n = len(drawn)
     plain = (1 + (drawn >= found).sum(0)) / (1 + n)
-    return FamilyPValues(
-        plain, _step_down(_standardised(values)), false_discovery_control(plain)
-    )
+    return FamilyPValues(plain, _step_down(_standardised(values)), false_discovery_control(plain))
 
 
 def holm(p_values: Float[np.ndarray, " units"]) -> Float64[np.ndarray, " units"]:

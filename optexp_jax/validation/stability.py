@@ -162,9 +162,7 @@ def stability(
         found.append(score_resample(table, counts, stored.formula, method, weights))
         if progress is not None:
             progress(len(found), plan.n)
-    return Stability(
-        stored.formula, iou(table, counts, stored.formula), tuple(found), plan.scheme
-    )
+    return Stability(stored.formula, iou(table, counts, stored.formula), tuple(found), plan.scheme)
 
 
 def score_resample(

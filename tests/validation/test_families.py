@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from helpers.support import thorough
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.support import thorough
 from optexp_jax.validation import family_p_values, holm, sequential_p_value
 
 

@@ -32,9 +32,7 @@ def test_equals_slices_differential(case, folds, seed, data):
     labels = data.draw(st.none() | st.lists(st.integers(0, 3), min_size=n, max_size=n))
     assume(labels is None or len(set(labels)) >= 2)
     method = ox.Optimal(2)
-    found = ox.held_out(
-        case.table, [case.bitmap], method, folds=folds, groups=labels, seed=seed
-    )[0]
+    found = ox.held_out(case.table, [case.bitmap], method, folds=folds, groups=labels, seed=seed)[0]
     dealt = make_folds(Groups.of(labels, n), folds, seed)
     expected = [plain_fold(case, dealt.held_out(k), method) for k in range(dealt.n)]
     assert [(each.formula, each.held_out) for each in found.folds] == expected
