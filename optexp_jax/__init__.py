@@ -12,7 +12,16 @@ from types import ModuleType
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from optexp_jax import activations, comparison, datasets, plot, runs, stand_ins, testing
+    from optexp_jax import (
+        activations,
+        comparison,
+        datasets,
+        plot,
+        runs,
+        stand_ins,
+        testing,
+        validation,
+    )
     from optexp_jax.bounds import (
         AbstractBounds,
         AbstractVectors,
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
     from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
     from optexp_jax.counts.neuron import NeuronCounts
     from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept
+    from optexp_jax.counts.reweighting import Reweighting
     from optexp_jax.counts.scores import BatchScores, Score, iou, iou_many
     from optexp_jax.explain import explain
     from optexp_jax.explanation import (
@@ -47,6 +57,7 @@ if TYPE_CHECKING:
     from optexp_jax.runs import Run
     from optexp_jax.runs.many import explain_many
     from optexp_jax.search import Progress
+    from optexp_jax.validation import choose_length, confidence_set, held_out, stability
 
     __version__: str
 
@@ -98,6 +109,7 @@ _HOMES = {
     ),
     "optexp_jax.counts.neuron": ("NeuronCounts",),
     "optexp_jax.counts.neuron_summary": ("NeuronSummary", "SingleConcept"),
+    "optexp_jax.counts.reweighting": ("Reweighting",),
     "optexp_jax.formulas.operators": (
         "AND",
         "AND_NOT",
@@ -114,10 +126,12 @@ _HOMES = {
         "iou_many",
     ),
     "optexp_jax.search": ("Progress",),
+    "optexp_jax.validation": ("choose_length", "confidence_set", "held_out", "stability"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _PARTS = ("activations", "comparison", "datasets", "plot", "runs", "testing")
 _PARTS = ("activations", "comparison", "datasets", "runs", "stand_ins", "testing")
+_PARTS = ("activations", "datasets", "runs", "testing", "validation")
 
 __all__ = [
     "AND",
@@ -153,6 +167,7 @@ __all__ = [
     "Progress",
     "PublishedVectors",
     "QuantityGuide",
+    "Reweighting",
     "Run",
     "RunnerUp",
     "Score",
@@ -166,18 +181,23 @@ __all__ = [
     "TightBounds",
     "TopBott",
     "activations",
+    "choose_length",
     "compare",
     "comparison",
+    "confidence_set",
     "datasets",
     "explain",
     "explain_many",
+    "held_out",
     "iou",
     "iou_many",
     "kernels",
     "plot",
     "runs",
+    "stability",
     "stand_ins",
     "testing",
+    "validation",
 ]
 
 

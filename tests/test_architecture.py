@@ -31,6 +31,7 @@ LAYERS = (
     "methods",
     "explain",
     "testing",
+    "validation",
     "datasets",
     "activations",
     "stand_ins",

@@ -248,7 +248,8 @@ def select_from(
             table.require_map("select(samples=...)")
         total = np.zeros(len(reduced.signatures), np.int64)
         np.add.at(total, reduced.rows, table.sizes)
-        assert table.given_rows is not None
+        if table.given_rows is None:
+            raise ValueError("Select concepts of the table before you reweight it, not after.")
         rows = reduced.rows[table.given_rows]
         return _counted(names, kinds, MergedSets(reduced.signatures, rows), total)
 

@@ -233,9 +233,9 @@ class ConceptTable:
         """The map, or an error that says why there is none."""
         if self.sample_map is None:
             raise ValueError(
-                f"{what} needs to know where the concepts lie, but this table was made with "
-                "from_signatures, from counts alone. Build it with from_masks, from_label_maps or "
-                "TableBuilder."
+                f"{what} needs to know where the concepts lie, but this table has counts alone: it "
+                "was made with from_signatures, or reweighted. Use a table from from_masks, "
+                "from_label_maps or TableBuilder."
             )
         return self.sample_map
 
