@@ -129,9 +129,16 @@ _HOMES = {
     "optexp_jax.validation": ("choose_length", "confidence_set", "held_out", "stability"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("activations", "comparison", "datasets", "plot", "runs", "testing")
-_PARTS = ("activations", "comparison", "datasets", "runs", "stand_ins", "testing")
-_PARTS = ("activations", "datasets", "runs", "testing", "validation")
+_PARTS = (
+    "activations",
+    "comparison",
+    "datasets",
+    "plot",
+    "runs",
+    "stand_ins",
+    "testing",
+    "validation",
+)
 
 __all__ = [
     "AND",
