@@ -1,6 +1,7 @@
 """Comparisons as files: everything is there, and nothing in a name is run by who reads it."""
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 
@@ -40,7 +41,9 @@ def made(tmp_path: Path) -> Comparison:
 
 
 def test_csv_has_every_unit_and_runs_no_formula(made: Comparison, tmp_path: Path):
-    write_comparison_csv([made, made], tmp_path / "x.csv")
+    folder = "=HYPERLINK(1)"
+    called = dataclasses.replace(made, a=dataclasses.replace(made.a, path=folder))
+    write_comparison_csv([called, made], tmp_path / "x.csv")
     with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     assert tuple(header) == (*RUNS, *COMPARISON_COLUMNS)
@@ -49,7 +52,9 @@ def test_csv_has_every_unit_and_runs_no_formula(made: Comparison, tmp_path: Path
     stored = str(ox.Formula.concept(EVIL))
     assert text_of_csv(cell) == stored
     assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
-    assert rows[0][header.index("run_a")] == made.a.path
+    assert rows[0][0] == f"'{folder}"
+    assert text_of_csv(rows[0][0]) == folder
+    assert rows[-1][0] == made.a.path
 
 
 def test_json_is_all_of_it(made: Comparison, tmp_path: Path):
