@@ -91,7 +91,7 @@ $(VENV)/.installed-demo: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)
-	$(PIP) -e ".[test,docs,torch,coco,table,dask,plot]"
+	$(PIP) -e ".[test,docs,torch,coco,table,report,plot,dask]"
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)

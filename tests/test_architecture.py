@@ -40,6 +40,7 @@ LAYERS = (
     "pictures",
     "plot",
     "report",
+    "charts",
     "demo",
     "",
     "cli",
