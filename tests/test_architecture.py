@@ -35,6 +35,7 @@ LAYERS = (
     "activations",
     "runs",
     "comparison",
+    "charts",
     "pictures",
     "report",
     "demo",
