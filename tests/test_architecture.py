@@ -37,6 +37,7 @@ LAYERS = (
     "comparison",
     "charts",
     "pictures",
+    "plot",
     "report",
     "demo",
     "",
