@@ -71,9 +71,7 @@ def write_layer(
         table = None if layer.source is None else layer.source.table
         facts.append(unit_facts(result, table, counts))
         if images is not None and layer.source is not None and counts is not None and counts.size:
-            shown[result.unit] = choose_shown(
-                layer.source, result.unit, counts, facts[-1].formula
-            )
+            shown[result.unit] = choose_shown(layer.source, result.unit, counts, facts[-1].formula)
         tell("Counting units", place + 1, len(results))
     formulas: dict[int, Formula | None] = {unit.unit: unit.formula for unit in facts}
     pictures = None
