@@ -12,7 +12,7 @@ from types import ModuleType
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from optexp_jax import activations, datasets, runs, testing
+    from optexp_jax import activations, comparison, datasets, plot, runs, testing
     from optexp_jax.bounds import (
         AbstractBounds,
         AbstractVectors,
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
         TightBounds,
         TopBott,
     )
+    from optexp_jax.comparison import Comparison, ContradictionError, compare
     from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
     from optexp_jax.counts.neuron import NeuronCounts
+    from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept
     from optexp_jax.counts.scores import BatchScores, Score, iou, iou_many
     from optexp_jax.explain import explain
     from optexp_jax.explanation import (
@@ -62,6 +64,7 @@ _HOMES = {
         "TightBounds",
         "TopBott",
     ),
+    "optexp_jax.comparison": ("Comparison", "ContradictionError", "compare"),
     "optexp_jax.concepts": (
         "Concept",
         "ConceptTable",
@@ -94,6 +97,7 @@ _HOMES = {
         "Optimal",
     ),
     "optexp_jax.counts.neuron": ("NeuronCounts",),
+    "optexp_jax.counts.neuron_summary": ("NeuronSummary", "SingleConcept"),
     "optexp_jax.formulas.operators": (
         "AND",
         "AND_NOT",
@@ -112,7 +116,7 @@ _HOMES = {
     "optexp_jax.search": ("Progress",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("activations", "datasets", "runs", "testing")
+_PARTS = ("activations", "comparison", "datasets", "plot", "runs", "testing")
 
 __all__ = [
     "AND",
@@ -125,8 +129,10 @@ __all__ = [
     "AbstractVectors",
     "BatchScores",
     "Beam",
+    "Comparison",
     "Concept",
     "ConceptTable",
+    "ContradictionError",
     "Exhaustive",
     "Explanation",
     "Formula",
@@ -138,6 +144,7 @@ __all__ = [
     "MMESHGuide",
     "NetDissect",
     "NeuronCounts",
+    "NeuronSummary",
     "Operator",
     "Optimal",
     "PairVectors",
@@ -150,6 +157,7 @@ __all__ = [
     "Score",
     "SearchStats",
     "Seconds",
+    "SingleConcept",
     "Status",
     "StoppedBy",
     "TableBuilder",
@@ -157,12 +165,15 @@ __all__ = [
     "TightBounds",
     "TopBott",
     "activations",
+    "compare",
+    "comparison",
     "datasets",
     "explain",
     "explain_many",
     "iou",
     "iou_many",
     "kernels",
+    "plot",
     "runs",
     "testing",
 ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts, as_counts
+from optexp_jax.counts.neuron_summary import summarise_neuron
 from optexp_jax.counts.unverified import unverified_steps
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod
@@ -25,20 +26,23 @@ def explain(
     counts = firing(table, neuron)
     if resume is None:
         return explain_counts(table, counts, method)
-    return _with_unverified(table, method.resume(table, counts, resume))
+    return _described(table, counts, method.resume(table, counts, resume))
 
 
 def explain_counts(
     table: ConceptTable, counts: NeuronCounts, method: AbstractMethod
 ) -> Explanation:
     """Explain a neuron that is known to have active locations."""
-    return _with_unverified(table, method.run(table, counts))
+    return _described(table, counts, method.run(table, counts))
 
 
-def _with_unverified(table: ConceptTable, found: Explanation) -> Explanation:
-    if found.formula is None:
-        return found
-    return dataclasses.replace(found, unverified=unverified_steps(table, found.formula))
+def _described(table: ConceptTable, counts: NeuronCounts, found: Explanation) -> Explanation:
+    """The explanation with what does not depend on the method that found it."""
+    return dataclasses.replace(
+        found,
+        unverified=() if found.formula is None else unverified_steps(table, found.formula),
+        neuron=summarise_neuron(table, counts),
+    )
 
 
 def check_question(table: object, method: object) -> None:

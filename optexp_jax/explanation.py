@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from optexp_jax.counts.neuron_summary import NeuronSummary
 from optexp_jax.counts.scores import Score
 from optexp_jax.counts.unverified import UnverifiedStep
 from optexp_jax.formulas.formula import Formula
@@ -151,6 +152,8 @@ class Explanation:
     """Filters that remove nothing of a part of the formula: data cannot show them wrong."""
     within_truncated: bool = False
     """Whether there are more formulas within the wanted share of the best than could be kept."""
+    neuron: NeuronSummary | None = None
+    """The neuron's size and its best single concept; `explain` and runs fill it in."""
     state: object | None = field(default=None, compare=False, repr=False)
     """A search that was stopped, for `explain(..., resume=...)`. It lives in this process."""
 
@@ -164,6 +167,32 @@ class Explanation:
     @property
     def iou(self) -> float:
         return self.score.iou
+
+    @property
+    def mask_size(self) -> int | None:
+        """Locations where the formula holds; None where `neuron` is."""
+        if self.neuron is None:
+            return None
+        return self.union - self.neuron.active + self.intersection
+
+    @property
+    def precision(self) -> float | None:
+        """The share of the formula's locations that is active; 0 if it has none."""
+        size = self.mask_size
+        return None if size is None else self.intersection / size if size else 0.0
+
+    @property
+    def recall(self) -> float | None:
+        """The share of the active locations that the formula covers."""
+        return None if self.neuron is None else self.intersection / self.neuron.active
+
+    @property
+    def highest_for_sizes(self) -> float | None:
+        """The highest IoU that two sets as large as the neuron and the formula can have."""
+        if self.neuron is None or self.mask_size is None:
+            return None
+        sizes = self.neuron.active, self.mask_size
+        return min(sizes) / max(sizes)
 
     @property
     def gap(self) -> float:

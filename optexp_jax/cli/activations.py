@@ -44,7 +44,7 @@ def _run(options: Namespace) -> None:
     model = load_from_options(options.model, options)
     from optexp_jax.activations.record import find_images, record_activations
 
-    with bar("images") as tell:
+    with bar("Recording activations") as tell:
         store = record_activations(
             model,
             options.layer,

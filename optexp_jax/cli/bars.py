@@ -1,5 +1,7 @@
-"""Progress bars for work that tells how far it is."""
+"""Progress of work that tells how far it is: a bar on a terminal, lines elsewhere."""
 
+import sys
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -20,12 +22,41 @@ Told = Callable[[int, int | None], None]
 """Told how much is done, and of how much if that is known."""
 
 
+LINE_EVERY = 5.0
+"""Seconds between lines where stderr is no terminal, and before the first."""
+
+
+class ProgressLines:
+    """A line on stderr every few seconds, for logs and pipes."""
+
+    def __init__(
+        self, what: str, in_bytes: bool, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._what, self._in_bytes, self._now = what, in_bytes, now
+        self._started = self._last = now()
+
+    def __call__(self, done: int, total: int | None) -> None:
+        now = self._now()
+        if now - self._last < LINE_EVERY:
+            return
+        self._last = now
+        of = "" if total is None else f" of {self._shown(total)} ({done / max(total, 1):.0%})"
+        seconds = f"{now - self._started:.0f} s"
+        print(f"{self._what}: {self._shown(done)}{of}, {seconds}", file=sys.stderr, flush=True)
+
+    def _shown(self, amount: int) -> str:
+        return f"{amount / 1e6:.1f} MB" if self._in_bytes else str(amount)
+
+
 @contextmanager
-def bar(what: str, *, in_bytes: bool = False) -> Generator[Told]:
-    """A function to tell the progress to, shown as a bar on stderr if that is a terminal."""
+def bar(what: str, *, in_bytes: bool = False, quiet: bool = False) -> Generator[Told]:
+    """A function to tell the progress to: on stderr a bar, or lines if that is no terminal."""
     console = make_console(stderr=True)
-    if not console.is_terminal:
+    if quiet:
         yield lambda done, total: None
+        return
+    if not console.is_terminal:
+        yield ProgressLines(what, in_bytes)
         return
     columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
     columns += [DownloadColumn(), TransferSpeedColumn()] if in_bytes else [MofNCompleteColumn()]

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
     execution = Execution(**_part(given, WORK))
     quiet = options.quiet or options.log_json
     with LogLines(options.log_json), _executor(execution) as workers:
-        plan = _plan(given, execution)
+        plan = _plan(given, execution, quiet)
         done = _explain(plan, execution, workers, make_display(quiet))
     counts = done.counts
     if options.json:
@@ -138,18 +138,18 @@ def _part(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     return {name: given[name] for name in names if name in given}
 
 
-def _plan(given: Mapping[str, Any], execution: Execution) -> Plan:
+def _plan(given: Mapping[str, Any], execution: Execution, quiet: bool) -> Plan:
     asked = {name for name in given if name not in {option.name for option in GROUPS[WORK]}}
     if execution.run is not None and not asked:
         return _stored_plan(execution.run, parse_allowed(execution.allow))
     try:
-        return _new_plan(given, execution)
+        return _new_plan(given, execution, quiet)
     except ValueError as error:
         spelled = in_option_spelling(str(error), OPTION_NAMES)
         raise ValueError(spelled).with_traceback(error.__traceback__) from None
 
 
-def _new_plan(given: Mapping[str, Any], execution: Execution) -> Plan:
+def _new_plan(given: Mapping[str, Any], execution: Execution, quiet: bool) -> Plan:
     named = _part(given, THE_METHOD) | _part(given, THE_BOUNDS)
     name = named.pop("method", "optimal")
     method = make_method(name, named)
@@ -157,7 +157,7 @@ def _new_plan(given: Mapping[str, Any], execution: Execution) -> Plan:
     choice = UnitChoice(**_part(given, UNITS))
     inputs = LayerInputs(**_part(given, LAYER))
     folder = RUNS / f"{inputs.name}-{name}" if execution.run is None else execution.run
-    source = open_inputs(inputs, folder)
+    source = open_inputs(inputs, folder, quiet)
     return Plan(source, method, choice.choose(open_source(source).n_units), null, folder)
 
 

@@ -64,11 +64,11 @@ class LayerInputs:
         return "-".join(part.replace(":", "_").replace("/", "_") for part in parts)
 
 
-def open_inputs(inputs: LayerInputs, folder: Path) -> AbstractOpener:
+def open_inputs(inputs: LayerInputs, folder: Path, quiet: bool) -> AbstractOpener:
     """A way to open the layer; what has to be made first goes into the run's folder."""
-    table = inputs.table or _build(inputs, folder / "layer" / "table.zarr")
+    table = inputs.table or _build(inputs, folder / "layer" / "table.zarr", quiet)
     activations = inputs.activations or _record(
-        inputs, table, folder / "layer" / "activations.zarr"
+        inputs, table, folder / "layer" / "activations.zarr", quiet
     )
     for option, path in (("--table", table), ("--activations", activations)):
         if not path.exists():
@@ -76,7 +76,7 @@ def open_inputs(inputs: LayerInputs, folder: Path) -> AbstractOpener:
     return StoredLayer(str(table.resolve()), str(activations.resolve()), inputs.range)
 
 
-def _build(inputs: LayerInputs, out: Path) -> Path:
+def _build(inputs: LayerInputs, out: Path, quiet: bool) -> Path:
     """The table of the dataset, built unless it was before."""
     spec = DatasetSpec.parse(inputs.data or "")
     if spec.root is not None:
@@ -91,7 +91,7 @@ def _build(inputs: LayerInputs, out: Path) -> Path:
             )
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
-    with bar("Reading samples") as progress:
+    with bar("Reading samples", quiet=quiet) as progress:
         build_table(
             spec.open(),
             out,
@@ -103,7 +103,7 @@ def _build(inputs: LayerInputs, out: Path) -> Path:
     return out
 
 
-def _record(inputs: LayerInputs, table: Path, out: Path) -> Path:
+def _record(inputs: LayerInputs, table: Path, out: Path, quiet: bool) -> Path:
     """The layer's activations over the table's samples; goes on with what is there."""
     require_torch()
     from optexp_jax.activations.models import load_model
@@ -113,6 +113,6 @@ def _record(inputs: LayerInputs, table: Path, out: Path) -> Path:
     assert inputs.layer is not None
     out.parent.mkdir(parents=True, exist_ok=True)
     model = load_model(inputs.model, weights=inputs.weights, trust=inputs.trust)
-    with bar("Recording activations") as progress:
+    with bar("Recording activations", quiet=quiet) as progress:
         record_activations(model, inputs.layer, find_images(table), out, progress=progress)
     return out

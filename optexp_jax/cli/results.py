@@ -5,17 +5,14 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-import rich.box
-from rich.table import Table
-from rich.text import Text
-
 from optexp_jax.cli.console import results_console
 from optexp_jax.cli.failures import plural
-from optexp_jax.cli.progress import status_word
+from optexp_jax.cli.parsing import at_least
+from optexp_jax.cli.result_table import SORTS, header, make_table, sort_results, summary_lines
 from optexp_jax.cli.run_folder import open_run
 from optexp_jax.runs.export import as_json, write_csv, write_json, write_parquet
-from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
+from optexp_jax.runs.summary import RunSummary
 
 PRINT = Path("-")
 WRITERS = {"csv": write_csv, "json": write_json, "parquet": write_parquet}
@@ -39,61 +36,58 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         metavar="FILE",
         help="write a JSON file, or print JSON if no file is named",
     )
+    parser.add_argument(
+        "--sort",
+        choices=SORTS,
+        metavar="COLUMN",
+        help=f"order of the table on the screen: {', '.join(SORTS)}; p-values from the lowest, "
+        "other figures from the highest (default: unit)",
+    )
+    parser.add_argument(
+        "--top",
+        type=at_least(1),
+        metavar="N",
+        help="show the first N units only, by --sort or else those with the highest IoU",
+    )
+    parser.add_argument(
+        "--no-times",
+        dest="times",
+        action="store_false",
+        help="leave out when and where units were done: equal runs then give equal bytes",
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(options: Namespace) -> None:
     run = open_run(options.folder)
-    if options.json == PRINT:
-        print(json.dumps(as_json(run), indent=2))
-        return
     files = [(kind, getattr(options, kind)) for kind in WRITERS]
     written = [(kind, path) for kind, path in files if path is not None]
+    if written and (options.sort is not None or options.top is not None):
+        raise ValueError("--sort and --top are for the table on the screen; files have all units.")
+    if options.json == PRINT:
+        print(json.dumps(as_json(run, times=options.times), indent=2))
+        return
     for kind, path in written:
         if not path.parent.is_dir():
             raise ValueError(f"There is no folder {path.parent} for {path.name}. Make it first.")
         try:
-            WRITERS[kind](run, path)
+            WRITERS[kind](run, path, times=options.times)
         except ImportError as error:
             raise ValueError(str(error)) from None
         print(f"{plural(len(run.results), 'unit')} written to {path}")
     if not written:
-        _show(run)
+        _show(run, options)
 
 
-def _show(run: Run) -> None:
+def _show(run: Run, options: Namespace) -> None:
     console = results_console()
     results = run.results
-    table = Table(box=rich.box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
-    table.add_column("unit", justify="right")
-    table.add_column("formula")
-    table.add_column("IoU", justify="right")
-    table.add_column("status", no_wrap=True)
-    with_null = any(result.null is not None for result in results)
-    if with_null:
-        table.add_column("p", justify="right")
-    table.add_column("seconds", justify="right")
-    for result in results:
-        table.add_row(*_cells(result, with_null))
-    console.print(table)
-    counts = run.counts
-    left = counts.total - counts.finished
-    console.print(
-        f"{plural(counts.done, 'unit')} explained, {counts.failed} failed, {left} left",
-        highlight=False,
-    )
-
-
-def _cells(result: UnitResult, with_null: bool) -> list[str | Text]:
-    found = result.explanation
-    chance = [f"{result.null.p_value:.3g}" if result.null else ""] if with_null else []
-    if found is None:
-        return [str(result.unit), Text(result.error or ""), "", "failed", *chance, ""]
-    return [
-        str(result.unit),
-        Text("none" if found.formula is None else str(found.formula)),
-        f"{found.iou:.4f}",
-        status_word(result),
-        *chance,
-        f"{result.seconds:.2f}",
-    ]
+    order = options.sort or ("unit" if options.top is None else "iou")
+    shown = sort_results(results, order)[: options.top]
+    for line in header(run):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print(make_table(console, shown, options.times))
+    if len(shown) < len(results):
+        console.print(f"{len(shown)} of {plural(len(results), 'unit')}, by {order}")
+    for line in summary_lines(RunSummary.of(results), run.counts):
+        console.print(line, highlight=False, soft_wrap=True)

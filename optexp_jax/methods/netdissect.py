@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
-from optexp_jax.counts.scores import Score, highest_rows
+from optexp_jax.counts.neuron_summary import best_concept
 from optexp_jax.explanation import Explanation, SearchStats, Seconds, Status
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS
@@ -24,18 +24,13 @@ class NetDissect(AbstractMethod):
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         start = time.perf_counter()
-        incidence = table.signatures.incidence
-        inside, outside = incidence.T @ neuron.inside, incidence.T @ neuron.outside
-        rows = highest_rows(inside, neuron.size + outside)
-        best = min(rows, key=lambda k: table.names[k])
-        score = Score(int(inside[best]), neuron.size + int(outside[best]))
+        best = best_concept(table, neuron)
         seconds = time.perf_counter() - start
-        found = score.intersection > 0
         return Explanation(
-            formula=Formula.concept(table.names[best]) if found else None,
-            intersection=score.intersection,
-            union=score.union if found else neuron.size,
-            upper_bound=score.iou,
+            formula=None if best.concept is None else Formula.concept(best.concept),
+            intersection=best.intersection,
+            union=best.union,
+            upper_bound=best.iou,
             status=Status.OPTIMAL,
             stats=SearchStats(
                 visited=table.n_concepts, seconds=Seconds(total=seconds, exact=seconds)

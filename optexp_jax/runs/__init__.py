@@ -12,6 +12,7 @@ from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run, explain_layer
 from optexp_jax.runs.selection import UnitChoice, parse_units, sample_units
 from optexp_jax.runs.sources import AbstractOpener, BitmapUnits, UnitSource
+from optexp_jax.runs.summary import Averages, RunSummary
 from optexp_jax.runs.workers import LocalWorkers, WorkerDiedError
 
 # What a program that uses the library does with its log records is its own affair.
@@ -19,6 +20,7 @@ logging.getLogger("optexp_jax").addHandler(logging.NullHandler())
 
 __all__ = [
     "AbstractOpener",
+    "Averages",
     "BitmapUnits",
     "Counts",
     "DeviceThreads",
@@ -29,6 +31,7 @@ __all__ = [
     "Observer",
     "Run",
     "RunStoreError",
+    "RunSummary",
     "UnitChoice",
     "UnitResult",
     "UnitSource",

@@ -15,7 +15,15 @@ COLUMNS = (
     "upper_bound",
     "gap",
     "status",
+    "active",
+    "active_share",
+    "precision",
+    "recall",
+    "single_concept",
+    "single_iou",
     "p_value",
+    "null_mean",
+    "null_highest",
     "runners_up",
     "equivalents",
     "unverified",
@@ -37,18 +45,31 @@ COLUMNS = (
     "seconds",
     "error",
 )
-_WHOLE = ("intersection", "union", "visited", "expanded", "estimated", "updated", "compilations")
+CHANGING = frozenset(
+    {"compilations", "bounds_on", "float64_fault", "kernels", "search_seconds", "seconds"}
+)
+"""Columns that tell when and where a unit was done; in all others equal runs are equal."""
+_EXACT = ("iou", "upper_bound", "gap", "active_share", "precision", "recall", "single_iou")
+_NULL = ("p_value", "null_mean", "null_highest")
+_COUNTERS = ("visited", "expanded", "estimated", "updated", "compilations")
+_WHOLE = ("intersection", "union", "active", *_COUNTERS)
 
 
-def data_frame(rows: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
+def columns(times: bool = True) -> tuple[str, ...]:
+    """The columns, with or without those that equal runs may differ in."""
+    return tuple(name for name in COLUMNS if times or name not in CHANGING)
+
+
+def data_frame(rows: Sequence[Mapping[str, Any]], times: bool = True) -> "pandas.DataFrame":
     """One row a finished unit; counts of failed units are missing, not 0."""
     try:
         import pandas
     except ImportError as error:
         raise ImportError('Data frames need pandas: pip install "optexp-jax[table]".') from error
-    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in COLUMNS}
-    frame = pandas.DataFrame(columns)
+    chosen = columns(times)
+    frame = pandas.DataFrame({name: [row.get(name) for row in rows] for name in chosen})
     in_vain = [name for name in COLUMNS if name.startswith("speculative_")]
     whole = dict.fromkeys((*_WHOLE, *in_vain), "Int64")
-    exact = dict.fromkeys(("iou", "upper_bound", "gap", "p_value"), "Float64")
-    return frame.astype({"unit": "int64", **whole, **exact, "search_seconds": "Float64"})
+    real = dict.fromkeys((*_EXACT, *_NULL, "search_seconds"), "Float64")
+    kinds = {"unit": "int64", **whole, **real}
+    return frame.astype({name: kind for name, kind in kinds.items() if name in chosen})

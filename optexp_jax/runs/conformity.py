@@ -57,6 +57,7 @@ def conformity_faults(
     if not faults:  # else not all of them can be compared
         faults += _ranking_faults(found, ranked, space, _order(table))
         faults += _unverified_faults(found, table)
+    faults += _neuron_faults(found, names)
     faults += _status_faults(found, asked.method)
     drawn, wanted = (0 if null is None else null.n for null in (result.null, asked.null))
     if drawn != wanted:
@@ -75,6 +76,15 @@ def _formula_faults(formula: Formula, space: FormulaSpace, names: set[str]) -> l
     if unknown:
         faults.append(f"{formula} has the concept {unknown[0]!r}, which the table does not")
     return faults
+
+
+def _neuron_faults(found: Explanation, names: set[str]) -> list[str]:
+    if found.neuron is None:
+        return ["nothing is said of the unit's size and its best single concept"]
+    concept = found.neuron.single.concept
+    if concept is None or concept in names:
+        return []
+    return [f"the best single concept is {concept!r}, which the table does not have"]
 
 
 def _order(table: ConceptTable) -> Callable[[Formula], Any]:

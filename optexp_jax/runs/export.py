@@ -10,7 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from optexp_jax.runs.columns import COLUMNS
+from optexp_jax.runs.columns import columns
 from optexp_jax.runs.run import Run
 
 _FORMULA_STARTS = (
@@ -30,14 +30,17 @@ _FORMULA_STARTS = (
 """What spreadsheets take for the beginning of a formula; the last four are wide = + - @."""
 
 
-def write_csv(run: Run, path: Path) -> None:
-    """One line a unit; lists as JSON; text as `csv_text` writes it, for `text_of_csv` to read."""
-    rows = run.rows()
-    with _whole_or_not(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+def write_csv(run: Run, path: Path, *, times: bool = True) -> None:
+    """One line a unit; lists as JSON; text as `csv_text` writes it, for `text_of_csv` to read.
+
+    Without `times`, here as in the other formats, equal runs give equal bytes.
+    """
+    rows, chosen = run.rows(), columns(times)
+    with whole_or_not(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, chosen)
         writer.writeheader()
         for row in rows:
-            writer.writerow({name: csv_text(_cell(row.get(name))) for name in COLUMNS})
+            writer.writerow({name: csv_text(_cell(row.get(name))) for name in chosen})
 
 
 def csv_text(value: Any) -> Any:
@@ -52,26 +55,26 @@ def text_of_csv(cell: str) -> str:
     return cell.removeprefix("'")
 
 
-def write_json(run: Run, path: Path) -> None:
+def write_json(run: Run, path: Path, *, times: bool = True) -> None:
     """Configuration, versions and all units."""
-    text = json.dumps(as_json(run), indent=2) + "\n"
-    with _whole_or_not(path) as partial:
+    text = json.dumps(as_json(run, times=times), indent=2) + "\n"
+    with whole_or_not(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
-def write_parquet(run: Run, path: Path) -> None:
+def write_parquet(run: Run, path: Path, *, times: bool = True) -> None:
     """The data frame, by pyarrow; lists as JSON."""
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError('Parquet files need pandas and pyarrow: pip install "optexp-jax[table]".')
-    frame = run.to_pandas()
+    frame = run.to_pandas(times=times)
     for name in ("runners_up", "equivalents", "unverified"):
         frame[name] = [_cell(value) for value in frame[name]]
-    with _whole_or_not(path) as partial:
+    with whole_or_not(path) as partial:
         frame.to_parquet(partial, index=False)
 
 
 @contextlib.contextmanager
-def _whole_or_not(path: Path) -> Generator[Path]:
+def whole_or_not(path: Path) -> Generator[Path]:
     """Another name to write to; the file gets its own when all of it is on the disk."""
     target = path.resolve()
     if target.exists() and not target.is_file():  # a pipe, say
@@ -87,17 +90,16 @@ def _whole_or_not(path: Path) -> Generator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def as_json(run: Run) -> dict[str, Any]:
-    """Everything in a run as JSON."""
-    return {
-        "configuration": run.configuration,
-        "inputs": run.inputs,
-        "origin": run.origin,
-        "sessions": run.sessions,
-        "units": [
-            {name: _finite(row.get(name)) for name in COLUMNS if name in row} for row in run.rows()
-        ],
-    }
+def as_json(run: Run, *, times: bool = True) -> dict[str, Any]:
+    """Everything in a run as JSON; without `times` only what equal runs have in common."""
+    told: dict[str, Any] = {"configuration": run.configuration, "origin": run.origin}
+    if times:  # the paths of the inputs may lie in the folder of the run
+        told |= {"inputs": run.inputs, "sessions": run.sessions}
+    told["units"] = [
+        {name: _finite(row.get(name)) for name in columns(times) if name in row}
+        for row in run.rows()
+    ]
+    return told
 
 
 def _cell(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Is an IoU above chance? The same unit, with its activation maps on the wrong samples."""
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -88,7 +89,8 @@ class NullResult:
 
     @property
     def mean(self) -> float:
-        return float(np.mean([score.iou for score in self.scores]))
+        # Summed without rounding, so that it is the same everywhere.
+        return statistics.fmean(score.iou for score in self.scores)
 
     @property
     def p_value(self) -> float:

@@ -12,7 +12,7 @@ from optexp_jax.runs.database import RunStoreError, damaged, in_our_words
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.seals import seal
 
-FORMAT = 3
+FORMAT = 4
 STATES = ("waiting", "claimed", "done", "failed")
 KEYS = {"format", "id", "configuration", "inputs", "origin", "created", "sessions"}
 """What a run tells about itself."""
@@ -23,6 +23,10 @@ FOUND: Sequence[str] = (
     "union",
     "upper_bound",
     "status",
+    "active",
+    "precision",
+    "recall",
+    "single_iou",
     "p_value",
     "error",
     "seconds",
@@ -39,6 +43,7 @@ SCHEMA = (
         CHECK (state IN ('waiting', 'claimed', 'done', 'failed')),
     owner TEXT, lease REAL,
     formula TEXT, iou REAL, intersection INTEGER, "union" INTEGER, upper_bound REAL, status TEXT,
+    active INTEGER, precision REAL, recall REAL, single_iou REAL,
     p_value REAL, error TEXT, seconds REAL, finished REAL,
     result TEXT,
     digest TEXT
@@ -180,7 +185,8 @@ class RunRecord:
             said = found[0][0] if found else None
             raise RunStoreError(
                 f"{self._path.parent} has run format {said}; this release reads {FORMAT}. Do the "
-                "run again in another folder, or use the release that wrote it."
+                "run again, by the command that made it with another folder: optexp explain ... "
+                "--run FOLDER. Or read it with the release that wrote it."
             )
         if tuple(sql for _, _, sql in tables if sql is not None) != SCHEMA:
             raise damaged(self._path, "its tables are not those of a run")

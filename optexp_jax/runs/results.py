@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept
 from optexp_jax.counts.scores import Score
 from optexp_jax.counts.unverified import UnverifiedStep
 from optexp_jax.explanation import (
@@ -52,6 +53,9 @@ class UnitResult:
             "gap": found.gap,
             "status": str(found.status),
             "p_value": None if self.null is None else self.null.p_value,
+            "null_mean": None if self.null is None else self.null.mean,
+            "null_highest": None if self.null is None else self.null.highest,
+            **_neuron_row(found),
             "runners_up": [
                 {"formula": str(other.formula), "iou": other.iou} for other in found.runners_up
             ],
@@ -146,6 +150,21 @@ def _explanation(found: Explanation) -> dict[str, Any]:
             for step in found.unverified
         ],
         "within_truncated": found.within_truncated,
+        "neuron": None if found.neuron is None else dataclasses.asdict(found.neuron),
+    }
+
+
+def _neuron_row(found: Explanation) -> dict[str, Any]:
+    neuron = found.neuron
+    if neuron is None:
+        return {}
+    return {
+        "active": neuron.active,
+        "active_share": neuron.active_share,
+        "precision": found.precision,
+        "recall": found.recall,
+        "single_concept": neuron.single.concept,
+        "single_iou": neuron.single.iou,
     }
 
 
@@ -180,6 +199,7 @@ def _read_explanation(data: Any) -> Explanation:
         "equivalents": _formulas(data["equivalents"]),
         "runners_up": tuple(_read_runner_up(other) for other in data["runners_up"]),
         "unverified": tuple(_read_unverified(step) for step in data["unverified"]),
+        "neuron": _read_neuron(data["neuron"], intersection, union),
         "state": None,
     }
     return make(Explanation, found)
@@ -194,6 +214,20 @@ def _read_runner_up(data: Any) -> RunnerUp:
 def _read_unverified(data: Any) -> UnverifiedStep:
     operator, part = operator_from_json(data["operator"]), tuple(data["part"])
     return make(UnverifiedStep, {**data, "operator": operator, "part": part})
+
+
+def _read_neuron(data: Any, intersection: int, union: int) -> NeuronSummary | None:
+    """The summary, if a formula with such a score can be one of that neuron."""
+    if data is None:
+        return None
+    single = make(SingleConcept, data["single"])
+    neuron = make(NeuronSummary, {**data, "single": single})
+    for inside, both in ((intersection, union), (single.intersection, single.union)):
+        if not 0 <= inside <= neuron.active <= both <= neuron.n_locations:
+            raise ValueError(f"{inside}/{both} is no IoU of {neuron.active} active locations")
+    if not neuron.active or (single.concept is None) != (single.intersection == 0):
+        raise ValueError(f"{data!r} is no summary of a neuron")
+    return neuron
 
 
 def _formulas(data: list[Any]) -> tuple[Formula, ...]:

@@ -178,9 +178,12 @@ class Run:
         """One flat row a finished unit."""
         return [result.row() for result in self.results]
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """The results as a data frame, one row a finished unit."""
-        return data_frame(self.rows())
+    def to_pandas(self, *, times: bool = True) -> "pandas.DataFrame":
+        """The results as a data frame, one row a finished unit.
+
+        Without `times`, it has only columns in which equal runs are equal.
+        """
+        return data_frame(self.rows(), times)
 
     def __repr__(self) -> str:
         n = self.counts

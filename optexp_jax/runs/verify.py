@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Bool
@@ -105,7 +106,10 @@ def _explained(result: UnitResult) -> Explanation:
 
 
 def _formulas(found: Explanation) -> list[Formula]:
-    return [formula for each in ranking(found) for formula in each.formulas]
+    """Every formula that the result gives a score, its best single concept too."""
+    concept = None if found.neuron is None else found.neuron.single.concept
+    single = [] if concept is None else [Formula.concept(concept)]
+    return [*single, *(formula for each in ranking(found) for formula in each.formulas)]
 
 
 def _all_known(found: Explanation, table: ConceptTable) -> bool:
@@ -129,6 +133,7 @@ def check_unit(
     faults = conformity_faults(result, found, asked, table)
     if _all_known(found, table):
         faults += _score_faults(table, bitmap, found, raw)
+        faults += _neuron_faults(table, bitmap, found, raw)
     if not faults:
         space, neuron = asked.method.formula_space, table.count(bitmap)
         claim, how, faults = _check_claim(table, neuron, found, space, time_limit)
@@ -175,6 +180,52 @@ def _score_faults(
         if first is not each.formula:
             faults.append(f"{each.formula} holds at the same locations as {first}")
     return faults
+
+
+def _neuron_faults(
+    table: ConceptTable,
+    bitmap: Bool[np.ndarray, "samples *location"],
+    found: Explanation,
+    raw: Mapping[Formula, Score] | None,
+) -> list[str]:
+    """What is wrong with the unit's size and its best single concept."""
+    neuron = found.neuron
+    if neuron is None:
+        return []
+    faults: list[str] = []
+    if neuron.active != np.count_nonzero(bitmap) or neuron.n_locations != bitmap.size:
+        counted = f"{np.count_nonzero(bitmap)} of {bitmap.size}"
+        said = f"{neuron.active} of {neuron.n_locations}"
+        faults.append(f"{counted} locations are active, not {said}")
+    single = neuron.single
+    if single.concept is not None:
+        formula = Formula.concept(single.concept)
+        faults += _difference(formula, single.score, score_at_locations(table, bitmap, formula), "")
+        if raw is not None:
+            where = " on the dataset's label maps"
+            faults += _difference(formula, single.score, raw[formula], where)
+    best = _first_best_concept(table, bitmap)
+    if not faults and best != single.concept:
+        faults.append(f"the best single concept is {best}, not {single.concept}")
+    return faults
+
+
+def _first_best_concept(
+    table: ConceptTable, bitmap: Bool[np.ndarray, "samples *location"]
+) -> str | None:
+    """The best single concept, counted along the lists of the signatures."""
+    active, lists = table.count(bitmap).inside, table.signatures
+    owner = np.repeat(np.arange(len(lists)), lists.lengths)
+    inside, size = (np.zeros(table.n_concepts, np.int64) for _ in range(2))
+    np.add.at(inside, lists.indices, active[owner])
+    np.add.at(size, lists.indices, table.sizes[owner])
+    n_active = int(np.count_nonzero(bitmap))
+    scores = {
+        name: Fraction(int(held), n_active + int(total) - int(held))
+        for name, held, total in zip(table.names, inside, size, strict=True)
+        if held
+    }
+    return min(scores, key=lambda name: (-scores[name], name), default=None)
 
 
 def _difference(formula: Formula, stored: Score, counted: Score, where: str) -> list[str]:

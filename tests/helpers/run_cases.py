@@ -146,6 +146,19 @@ def forged(run: Run, folder: Path, forge: Callable[[RunStore], object]) -> Run:
     return Run(copy)
 
 
+def damaged(run: Run, folder: Path, change: Callable[[dict[str, Any]], object]) -> Run:
+    """A copy of a run with something changed in the result of unit 1, checksums and all."""
+
+    def forge(store: RunStore) -> None:
+        results = {result.unit: result for result in store.results()}
+        changed = json.loads(json.dumps(results[1].to_json()))
+        change(changed["explanation"])
+        store._connection.execute("UPDATE units SET state = 'waiting' WHERE unit = 1")
+        assert store.commit(UnitResult.from_json(changed))
+
+    return forged(run, folder, forge)
+
+
 METHOD = ox.Optimal(length=2, top_k=2)
 
 

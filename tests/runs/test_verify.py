@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.run_cases import NAMES, forged, memory_layer, shapes_layer, small_table, stored_layer
+from helpers.run_cases import (
+    NAMES,
+    damaged,
+    forged,
+    memory_layer,
+    shapes_layer,
+    small_table,
+    stored_layer,
+)
 from helpers.strategies import Case, cases
 from helpers.support import as_users_run_it, examples
 from hypothesis import given
@@ -51,19 +59,6 @@ def test_a_good_run_is_proved_again(run: Run):
         assert str(check) == (
             "IoU checked, optimality re-proved (every formula was tried), runners-up re-proved"
         )
-
-
-def damaged(run: Run, folder: Path, change: Callable[[dict[str, Any]], object]) -> Run:
-    """A copy of a run with something changed in the result of unit 1, checksums and all."""
-
-    def forge(store: RunStore) -> None:
-        results = {result.unit: result for result in store.results()}
-        changed = json.loads(json.dumps(results[1].to_json()))
-        change(changed["explanation"])
-        store._connection.execute("UPDATE units SET state = 'waiting' WHERE unit = 1")
-        assert store.commit(UnitResult.from_json(changed))
-
-    return forged(run, folder, forge)
 
 
 UNVERIFIED = {"operator": "AND NOT", "concept": NAMES[0], "part": [NAMES[1]]}

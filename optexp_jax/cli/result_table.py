@@ -1,0 +1,149 @@
+"""The results of a run on the screen: what was explained, a row a unit, and a few figures."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import rich.box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from optexp_jax.cli.failures import plural
+from optexp_jax.cli.progress import status_word
+from optexp_jax.runs.record import Counts
+from optexp_jax.runs.results import UnitResult
+from optexp_jax.runs.run import Run
+from optexp_jax.runs.summary import RunSummary
+
+LOWEST_FIRST = ("unit", "formula", "p_value")
+HIGHEST_FIRST = ("iou", "single_iou", "active", "precision", "recall", "seconds")
+SORTS = (*LOWEST_FIRST, *HIGHEST_FIRST)
+"""Columns that units can be sorted by, and which end comes first."""
+
+
+def sort_results(results: Sequence[UnitResult], column: str) -> list[UnitResult]:
+    """The units in the order of a column; those that have nothing there come last."""
+    rows = {result.unit: result.row() for result in results}
+
+    def key(result: UnitResult) -> Any:
+        value = rows[result.unit].get(column)
+        if value is None:
+            return (True, 0, result.unit)
+        return (False, -value if column in HIGHEST_FIRST else value, result.unit)
+
+    return sorted(results, key=key)
+
+
+def header(run: Run) -> list[str]:
+    """Where the units come from and how they were explained, as far as the run says."""
+    origin, inputs, asked = _fields(run.origin), _fields(run.inputs), run.configuration
+    key = _fields(origin.get("key"))
+    method, null = _fields(asked["method"]), _fields(asked["null"])
+    said = [
+        f"{what} {_near(told[name])}"
+        for what, told, name in (
+            ("model", key, "model"),
+            ("layer", key, "layer"),
+            ("table", inputs, "table"),
+            ("range", inputs, "range"),
+        )
+        if isinstance(told.get(name), str) and told[name]
+    ]
+    how = [str(method.get("class")).rpartition(":")[2]]
+    if "length" in method:
+        how.append(f"at most {plural(method['length'], 'concept')}")
+    if null:
+        how.append(f"{plural(null.get('n', 0), 'draw')} of the null model")
+    return [", ".join(said), ", ".join(how)] if said else [", ".join(how)]
+
+
+def _near(path: str) -> str:
+    """A path as one would type it here; other text as it is."""
+    here = f"{Path.cwd()}{os.sep}"
+    return path.removeprefix(here)
+
+
+def _fields(told: object) -> Mapping[str, Any]:
+    """An object of stored JSON; nothing where the run does not have one."""
+    return cast(Mapping[str, Any], told) if isinstance(told, Mapping) else {}
+
+
+def make_table(console: Console, results: Sequence[UnitResult], times: bool) -> Table:
+    """One row a unit."""
+    table = Table(box=rich.box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
+    columns = _columns(any(result.null is not None for result in results), times)
+    for name in columns:
+        if name == "formula":
+            table.add_column(name)
+        elif name == "status":
+            table.add_column(name, no_wrap=True)
+        else:
+            table.add_column(name, justify="right")
+    for result in results:
+        table.add_row(*(cell(result) for cell in columns.values()))
+    return table
+
+
+Cell = Callable[[UnitResult], str | Text]
+
+
+def _columns(with_null: bool, times: bool) -> dict[str, Cell]:
+    """What each column says of a unit."""
+    columns: dict[str, Cell] = {
+        "unit": lambda result: str(result.unit),
+        "formula": _formula,
+        "IoU": _figure("iou", ".4f"),
+        "one concept": _figure("single_iou", ".4f"),
+        "active": _figure("active_share", ".4f"),
+        "precision": _figure("precision", ".3f"),
+        "recall": _figure("recall", ".3f"),
+        "status": status_word,
+    }
+    if with_null:
+        columns |= {"chance": _figure("null_mean", ".4f"), "p": _figure("p_value", ".3g")}
+    if times:
+        columns["seconds"] = lambda result: f"{result.seconds:.2f}" if result.explanation else ""
+    return columns
+
+
+def _formula(result: UnitResult) -> Text:
+    found = result.explanation
+    if found is None:
+        return Text(result.error or "")
+    return Text("none" if found.formula is None else str(found.formula))
+
+
+def _figure(column: str, form: str) -> Cell:
+    def cell(result: UnitResult) -> str:
+        value = result.row().get(column)
+        return "" if value is None else format(value, form)
+
+    return cell
+
+
+def summary_lines(summary: RunSummary, counts: Counts) -> list[str]:
+    """All units of the run in a few lines."""
+    left = counts.total - counts.finished
+    lines = [
+        f"{plural(counts.done, 'unit')} explained, {counts.failed} failed, {left} left; "
+        f"{summary.proved} of {plural(summary.explained, 'formula')} proved to be the best"
+    ]
+    if summary.iou is not None:
+        line = f"IoU: mean {summary.iou.mean:.4f}, median {summary.iou.median:.4f}"
+        one = summary.single_iou
+        if one is not None:
+            line += f"; with one concept: mean {one.mean:.4f}, median {one.median:.4f}"
+        lines.append(line)
+    if summary.active_share is not None:
+        share = summary.active_share
+        lines.append(f"active: mean {share.mean:.4f}, median {share.median:.4f} of all locations")
+    if summary.null_mean is not None:
+        chance = summary.null_mean
+        lines.append(
+            f"by chance: mean IoU {chance.mean:.4f}, median {chance.median:.4f}, highest "
+            f"{summary.null_highest:.4f}; "
+            f"{plural(summary.above_draws or 0, 'unit is', 'units are')} above every draw"
+        )
+    return lines
