@@ -8,13 +8,12 @@ import base64
 import functools
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Integer
+from jaxtyping import Integer
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
@@ -25,26 +24,11 @@ from optexp_jax.pictures import signature_grid
 FORMAT = 1
 MOST_LOCATIONS = 2**63
 """Sums of the page are exact below this."""
-SCRIPTS = ("whatif_nearest.js", "whatif_text.js", "whatif_counts.js", "whatif.js")
-"""The page loads them in this order, from `static/`."""
-STYLE = "whatif.css"
 DELTAS, BITS = 0, 1
 """How the signatures of a concept are written: as steps from one to the next, or one bit each."""
 
 # What could end a script element; lone halves of characters are escaped by JSON itself.
 _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
-
-
-@dataclass(frozen=True, eq=False)
-class ShownSample:
-    """A sample that the editor draws on."""
-
-    sample: int
-    name: str
-    photo: str
-    """The address of its photograph, seen from the page."""
-    active: Bool[np.ndarray, "rows columns"]
-    """Where the unit is active."""
 
 
 def layer_data(
@@ -81,7 +65,6 @@ def unit_data(
     counts: NeuronCounts,
     unit: int,
     explanation: Explanation,
-    shown: Iterable[ShownSample] = (),
     *,
     length: int | None = None,
 ) -> dict[str, Any]:
@@ -103,15 +86,6 @@ def unit_data(
             "optimal": explanation.status is Status.OPTIMAL,
         },
         "length": length,
-        "shown": [
-            {
-                "sample": each.sample,
-                "name": _printed(each.name),
-                "photo": each.photo,
-                "active": _text(varints(_runs(each.active.reshape(-1)))),
-            }
-            for each in shown
-        ],
     }
 
 
@@ -139,10 +113,10 @@ def write_unit(path: Path, data: dict[str, Any]) -> None:
     _write(path, "window.optexpWhatIfUnit", data)
 
 
-def write_sample(path: Path, table: ConceptTable, sample: int) -> None:
+def write_sample(path: Path, sample: int, data: dict[str, Any]) -> None:
     """A sample's script; the editor looks for `SAMPLE.js` in a folder of its own."""
     into = f"(window.optexpWhatIfSamples = window.optexpWhatIfSamples || {{}})[{sample}]"
-    _write(path, into, sample_data(table, sample))
+    _write(path, into, data)
 
 
 def varints(values: Integer[np.ndarray, " n"]) -> bytes:
@@ -173,12 +147,6 @@ def _postings(members: Integer[np.ndarray, " members"], n: int) -> bytes:
     return bytes([BITS]) + np.packbits(bits, bitorder="little").tobytes()
 
 
-def _runs(mask: Bool[np.ndarray, " n"]) -> Integer[np.ndarray, " runs"]:
-    """Lengths of runs, the first of them outside the mask."""
-    edges = np.flatnonzero(np.diff(mask, prepend=False))
-    return np.diff(edges, prepend=0, append=len(mask))
-
-
 @functools.cache
 def _printable_edges() -> Integer[np.ndarray, " edges"]:
     """Where characters begin and cease to be printable, to this version of Python."""
@@ -189,10 +157,6 @@ def _printable_edges() -> Integer[np.ndarray, " edges"]:
 def _name(name: str) -> str | list[int]:
     """A name; its code points, if it holds halves of characters, which JSON could join."""
     return list(map(ord, name)) if any(0xD800 <= ord(c) < 0xE000 for c in name) else name
-
-
-def _printed(name: str) -> str:
-    return name.encode("utf-8", "replace").decode()
 
 
 def _text(data: bytes) -> str:

@@ -184,18 +184,6 @@
     return found;
   }
 
-  // A mask of runs, the first of them outside it.
-  function mask(base64, length) {
-    const found = new Uint8Array(length);
-    let [at, value] = [0, 0];
-    for (const run of varints(bytes(base64))) {
-      found.fill(value, at, at + run);
-      at += run;
-      value ^= 1;
-    }
-    return found;
-  }
-
   function contains(words, signature) {
     return (words[signature >> 5] >>> (signature & 31)) & 1;
   }
@@ -206,7 +194,6 @@
     bytes,
     compareScores,
     contains,
-    mask,
     ratio,
     signatureMap,
     varints,
