@@ -62,7 +62,7 @@ def write_comparison(site: "LayerSite", place: int) -> None:
 def _drawings(site: "LayerSite", units: Sequence[ComparedUnit]) -> dict[str, Any] | None:
     """Both formulas of some units on samples where they differ."""
     source, pictures, images = site.layer.source, site.pictures, site.images
-    if source is None or pictures is None or images is None:
+    if not units or source is None or pictures is None or images is None:
         return None
     seen = [unit for unit in units if unit.unit in site.shown]
     counts = source.counts([unit.unit for unit in seen])
