@@ -98,7 +98,7 @@ $(VENV)/.installed-bench: $(INPUTS)
 	$(PIP) -e ".[bench,torch,dask]"
 	@touch $@
 
-EXTRAS := --extra test --extra torch --extra coco --extra table --extra dask --extra plot
+EXTRAS := --extra test --extra torch --extra coco --extra table --extra dask --extra plot --extra report
 UV = $(LOWEST)/bin/python -m uv pip
 
 $(LOWEST)/.installed: pyproject.toml

@@ -51,7 +51,9 @@ def _run(options: Namespace) -> None:
         with _Bars() as bars:
             page = build_report(runs, out, ReportSettings(options.threshold), tell=bars.tell)
     except ImportError as error:
-        raise ValueError(f'Reports need more: pip install "optexp-jax[report]" ({error}).') from None
+        raise ValueError(
+            f'Reports need more: pip install "optexp-jax[report]" ({error}).'
+        ) from None
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     units = plural(sum(run.counts.finished for run in runs), "unit")
     print(f"{page} shows {units} of {plural(len(runs), 'run')} ({size / 1e6:.1f} MB). Open it.")

@@ -1,5 +1,8 @@
 """Two runs over the same units, one against the other."""
 
+import textwrap
+
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from optexp_jax.comparison.category import Category
@@ -26,12 +29,28 @@ LOOKS = {
 """A colour and a marker of each category, for those who cannot tell the colours."""
 
 
+WIDTH = 34
+"""Letters of a method in a line."""
+
+
 def two_runs(comparison: Comparison) -> Figure:
-    """Each unit's IoU in the one run and in the other, by how its formulas differ."""
+    """Each unit's IoU in both runs, by how its formulas differ, and the gains of those that do."""
     if not comparison.units:
         raise ValueError("The runs have no explained unit in common, so there is nothing to plot.")
-    figure = new_figure(6.4, 4.6)
-    axes = figure.add_subplot()
+    figure = new_figure(8.4, 4.6)
+    axes, gains = figure.subplots(1, 2)
+    _scatter(axes, comparison)
+    _gains(gains, comparison)
+    differing = len(comparison.differing)
+    figure.suptitle(f"{differing} of {len(comparison.units)} units differ", fontsize="medium")
+    handles, labels = axes.get_legend_handles_labels()
+    where = "outside lower center"
+    figure.legend(handles, labels, frameon=False, loc=where, ncols=2, fontsize="small")
+    return figure
+
+
+def _scatter(axes: Axes, comparison: Comparison) -> None:
+    """IoUs in A against those in B."""
     highest = max(max(unit.a.iou, unit.b.iou) for unit in comparison.units) * 1.05 or 1.0
     axes.plot([0, highest], [0, highest], color=GREY, linewidth=0.8, zorder=1)
     for category, (colour, marker) in LOOKS.items():
@@ -51,11 +70,24 @@ def two_runs(comparison: Comparison) -> Figure:
     axes.set_xlim(0, highest)
     axes.set_ylim(0, highest)
     axes.set_aspect("equal")
-    axes.set_xlabel(f"IoU, {shown_name(comparison.a.method)}")
-    axes.set_ylabel(f"IoU, {shown_name(comparison.b.method)}")
+    axes.set_xlabel(f"A: {_wrapped(comparison.a.method)}")
+    axes.set_ylabel(f"B: {_wrapped(comparison.b.method)}")
     as_written(axes.xaxis.label, axes.yaxis.label)
-    differing = len(comparison.differing)
-    axes.set_title(f"{differing} of {len(comparison.units)} units differ")
-    figure.legend(frameon=False, loc="outside lower center", ncols=2, fontsize="small")
+    axes.set_title("IoU")
     clear_spines(axes)
-    return figure
+
+
+def _gains(axes: Axes, comparison: Comparison) -> None:
+    """What B has more than A, units of the largest difference first."""
+    units = sorted(comparison.largest_gains(), key=lambda unit: -unit.gain)
+    colours = [LOOKS[unit.category][0] for unit in units]
+    axes.bar(range(len(units)), [unit.gain for unit in units], width=0.9, color=colours)
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    axes.set_xticks([])
+    axes.set_xlabel("units whose IoUs differ")
+    axes.set_title("IoU in B minus IoU in A")
+    clear_spines(axes)
+
+
+def _wrapped(method: str) -> str:
+    return textwrap.fill(shown_name(method), WIDTH)

@@ -42,6 +42,7 @@ def bounds_over_time(
     axes.fill_between(seconds, lower, upper, step="post", color=GREY, alpha=0.15, linewidth=0)
     for values, colour, label in ((upper, EXTRAS, "upper bound"), (lower, CAPTURED, "best so far")):
         axes.step(seconds, values, where="post", color=colour, marker=mark, label=label)
+    axes.set_xlim(left=0.0)
     axes.set_xlabel("seconds")
     axes.set_ylabel("IoU")
     axes.set_ylim(0.0, 1.05 * max(upper))

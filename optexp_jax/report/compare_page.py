@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optexp_jax.comparison import ComparedUnit
-from optexp_jax.pictures import SampleOrder, UnitMask, unit_masks
+from optexp_jax.pictures import SampleAreas, UnitMask, unit_masks
 from optexp_jax.report.formula_view import shown_name, view_formula
 from optexp_jax.report.pages import write_data, write_page
-from optexp_jax.report.picture_data import pack_mask
+from optexp_jax.report.picture_data import ShownSamples, pack_mask
 
 if TYPE_CHECKING:
     from optexp_jax.report.layer_site import LayerSite
@@ -60,14 +60,17 @@ def write_comparison(site: "LayerSite", place: int) -> None:
 
 
 def _drawings(site: "LayerSite", units: Sequence[ComparedUnit]) -> dict[str, Any] | None:
-    """Both formulas of some units on the samples with the highest activation."""
+    """Both formulas of some units on samples where they differ."""
     source, pictures, images = site.layer.source, site.pictures, site.images
-    if source is None or pictures is None or images is None:
+    if not units or source is None or pictures is None or images is None:
         return None
+    seen = [unit for unit in units if unit.unit in site.shown]
+    counts = source.counts([unit.unit for unit in seen])
     shown = {
-        unit.unit: site.shown[unit.unit].galleries[SampleOrder.PEAK][:SAMPLES]
-        for unit in units
-        if unit.unit in site.shown
+        unit.unit: _telling_samples(
+            site.shown[unit.unit], SampleAreas.of(source.table, each, unit.a.formula)
+        )
+        for unit, each in zip(seen, counts, strict=True)
     }
     of_a = unit_masks(source, shown, {unit.unit: unit.a.formula for unit in units})
     of_b = unit_masks(source, shown, {unit.unit: unit.b.formula for unit in units})
@@ -90,6 +93,16 @@ def _drawings(site: "LayerSite", units: Sequence[ComparedUnit]) -> dict[str, Any
             for unit, samples in shown.items()
         },
     }
+
+
+def _telling_samples(shown: ShownSamples, other: SampleAreas) -> tuple[int, ...]:
+    """Of the samples that are shown anyway, those where two formulas differ by most locations."""
+
+    def difference(sample: int) -> int:
+        captured, _, extras = shown.areas[sample]
+        return abs(captured - int(other.captured[sample])) + abs(extras - int(other.extras[sample]))
+
+    return tuple(sorted(shown.samples, key=lambda sample: -difference(sample))[:SAMPLES])
 
 
 def _side(mask: UnitMask) -> dict[str, Any]:

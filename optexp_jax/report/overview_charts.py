@@ -42,7 +42,7 @@ def overview_figures(summary: LayerSummary, threshold: float) -> list[Figure]:
     if not explained:
         return []
     figures = [_ious(summary, threshold)]
-    if any(unit.counted is not None for unit in explained):
+    if any(unit.neuron is not None for unit in explained):
         figures.append(_against_one_concept(summary))
     figures.append(_concepts(summary))
     if summary.categories_known:
@@ -59,11 +59,15 @@ def _ious(summary: LayerSummary, threshold: float) -> Figure:
     import altair
 
     ious = summary.ious
-    drawn = [score.iou for unit in summary.units if unit.result.null for score in unit.result.null.scores]
+    drawn = [
+        score.iou for unit in summary.units if unit.result.null for score in unit.result.null.scores
+    ]
     edges = np.linspace(0, max([*ious, *drawn, threshold * 1.5, 1e-9]) * 1.0001, BINS + 1)
     rows: list[dict[str, object]] = []
     for label, values in (("units", ious), ("by chance", drawn)):
-        for low, high, n in zip(edges[:-1], edges[1:], histogram(values, edges) if values else [], strict=False):
+        for low, high, n in zip(
+            edges[:-1], edges[1:], histogram(values, edges) if values else [], strict=False
+        ):
             rows.append({"low": low, "high": high, "share": n / len(values), "of": label})
     base = chart(rows, WIDE, HIGH)
     colour = altair.Color(
@@ -81,8 +85,8 @@ def _ious(summary: LayerSummary, threshold: float) -> Figure:
     line = chart([{"at": threshold}], WIDE, HIGH).mark_rule(color=YELLOW, strokeDash=[4, 3], size=2)
     picture = bars + line.encode(x="at:Q")
     text = (
-        f"{len(ious)} units; median {np.median(ious):.3f}, highest {max(ious):.3f}. The dashed line "
-        f"is the threshold {threshold:g}."
+        f"{len(ious)} units; median {np.median(ious):.3f}, highest {max(ious):.3f}. The dashed "
+        f"line is the threshold {threshold:g}."
     )
     if drawn:
         text += (
@@ -97,11 +101,11 @@ def _against_one_concept(summary: LayerSummary) -> Figure:
 
     rows = [
         {
-            "single": 0.0 if unit.counted.single is None else unit.counted.single.score.iou,
+            "single": unit.neuron.single.iou,
             "formula": unit.iou,
         }
         for unit in summary.units
-        if unit.counted is not None and unit.iou is not None
+        if unit.neuron is not None and unit.iou is not None
     ]
     most = max([row[key] or 0.0 for row in rows for key in row] + [1e-9])
     scale = altair.Scale(domain=[0, most])
@@ -138,7 +142,12 @@ def _concepts(summary: LayerSummary) -> Figure:
         chart(rows, 2 * WIDE + 60, HIGH)
         .mark_bar()
         .encode(
-            x=altair.X("concept:N", sort=altair.SortField("place"), title=None, axis=altair.Axis(labelAngle=-45)),
+            x=altair.X(
+                "concept:N",
+                sort=altair.SortField("place"),
+                title=None,
+                axis=altair.Axis(labelAngle=-45),
+            ),
             y=altair.Y("units:Q", title="units", axis=altair.Axis(tickMinStep=1)),
             color=altair.Color(
                 "category:N",
@@ -170,21 +179,36 @@ def _categories(summary: LayerSummary) -> Figure:
         chart(rows, WIDE, HIGH)
         .mark_bar()
         .encode(
-            x=altair.X("category:N", title=None, sort=[n for n, _ in units.most_common()], axis=altair.Axis(labelAngle=0)),
+            x=altair.X(
+                "category:N",
+                title=None,
+                sort=[n for n, _ in units.most_common()],
+                axis=altair.Axis(labelAngle=0),
+            ),
             xOffset=altair.XOffset("of:N", sort=["units", "concepts"]),
             y=altair.Y("n:Q", title=None, axis=altair.Axis(tickMinStep=1)),
             color=_two("of", ["units", "concepts"]),
         )
     )
-    told = "; ".join(f"{name}: {n} units, {concepts[name]} concepts" for name, n in units.most_common())
-    return Figure("Categories", f"Units whose formula uses a category, and its different concepts. {told}.", draw(picture))
+    told = "; ".join(
+        f"{name}: {n} units, {concepts[name]} concepts" for name, n in units.most_common()
+    )
+    return Figure(
+        "Categories",
+        f"Units whose formula uses a category, and its different concepts. {told}.",
+        draw(picture),
+    )
 
 
 def _lengths(summary: LayerSummary) -> Figure:
     counted = Counter(len(unit.formula) for unit in summary.units if unit.formula is not None)
     rows = [{"value": str(length), "n": n} for length, n in sorted(counted.items())]
     told = ", ".join(f"{n} of length {length}" for length, n in sorted(counted.items()))
-    return Figure("Lengths", f"Concepts in a formula: {told or 'none'}.", _bars(rows, "concepts in the formula"))
+    return Figure(
+        "Lengths",
+        f"Concepts in a formula: {told or 'none'}.",
+        _bars(rows, "concepts in the formula"),
+    )
 
 
 def _operators(summary: LayerSummary) -> Figure:
@@ -196,7 +220,9 @@ def _operators(summary: LayerSummary) -> Figure:
     )
     rows = [{"value": name, "n": n} for name, n in counted.most_common()]
     told = ", ".join(f"{name} {n} times" for name, n in counted.most_common())
-    return Figure("Operators", f"In all formulas together: {told or 'none'}.", _bars(rows, "operator"))
+    return Figure(
+        "Operators", f"In all formulas together: {told or 'none'}.", _bars(rows, "operator")
+    )
 
 
 def _seconds(summary: LayerSummary) -> Figure:
@@ -213,12 +239,21 @@ def _seconds(summary: LayerSummary) -> Figure:
         chart(rows, WIDE, HIGH)
         .mark_bar(color=BLUE)
         .encode(
-            x=altair.X("low:Q", bin="binned", title="seconds a unit", scale=altair.Scale(type="log"), axis=altair.Axis(format="~g", tickCount=5)),
+            x=altair.X(
+                "low:Q",
+                bin="binned",
+                title="seconds a unit",
+                scale=altair.Scale(type="log"),
+                axis=altair.Axis(format="~g", tickCount=5),
+            ),
             x2="high:Q",
             y=altair.Y("n:Q", title="units", axis=altair.Axis(tickMinStep=1)),
         )
     )
-    text = f"Median {np.median(seconds):.3g} s, longest {max(seconds):.3g} s, all together {sum(seconds):.3g} s; counting, searching and the null model."
+    text = (
+        f"Median {np.median(seconds):.3g} s, longest {max(seconds):.3g} s, all together "
+        f"{sum(seconds):.3g} s; counting, searching and the null model."
+    )
     return Figure("Time per unit", text, draw(picture))
 
 

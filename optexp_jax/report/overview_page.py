@@ -67,17 +67,18 @@ def write_overview(site: "LayerSite") -> None:
 
 
 def _row(site: "LayerSite", unit: UnitFacts, differs: dict[int, bool]) -> dict[str, Any]:
-    counted = unit.counted
-    single = None if counted is None else counted.single
+    neuron = unit.neuron
     return {
         "unit": unit.unit,
         "formula": None if unit.formula is None else str(unit.formula),
         "error": unit.result.error,
         "iou": unit.iou,
-        "concept": None if single is None else shown_name(single.name),
-        "one": None if counted is None else 0.0 if single is None else single.score.iou,
+        "concept": None
+        if neuron is None or neuron.single.concept is None
+        else shown_name(neuron.single.concept),
+        "one": None if neuron is None else neuron.single.iou,
         "p": unit.p_value,
-        "active": None if counted is None else counted.active_share,
+        "active": None if neuron is None else neuron.active_share,
         "precision": unit.precision,
         "recall": unit.recall,
         "status": unit.status,

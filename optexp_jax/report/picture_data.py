@@ -123,7 +123,9 @@ def write_pictures(
     small: dict[int, UInt8[np.ndarray, "_ _ 3"]] = {}
     members = {
         concept: table.signatures.membership(table.concept_id(concept))
-        for concept in {name for formula in formulas.values() if formula for name in formula.concepts}
+        for concept in {
+            name for formula in formulas.values() if formula for name in formula.concepts
+        }
     }
     reading = _sample_grids(table, every)
     image, grid = np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.int32)

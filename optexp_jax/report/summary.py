@@ -12,6 +12,8 @@ ABOVE_CHANCE = 0.05
 """The highest p-value of a unit that counts as above chance."""
 GOOD_IOU = 0.1
 """A round figure that few units of a trained network reach with the usual range."""
+USUAL = 0.04
+"""The threshold of IoU that is usual in the field."""
 NO_CATEGORY = "no category"
 
 
@@ -46,7 +48,10 @@ class LayerSummary:
     def concepts(self) -> Counter[str]:
         """How many formulas use each concept."""
         return Counter(
-            name for unit in self.units if unit.formula is not None for name in unit.formula.concepts
+            name
+            for unit in self.units
+            if unit.formula is not None
+            for name in unit.formula.concepts
         )
 
     @property
@@ -68,11 +73,7 @@ class LayerSummary:
     @property
     def singles(self) -> list[float]:
         """IoUs with one concept, of explained units."""
-        return [
-            0.0 if unit.counted.single is None else unit.counted.single.score.iou
-            for unit in self.explained
-            if unit.counted is not None
-        ]
+        return [unit.neuron.single.iou for unit in self.explained if unit.neuron is not None]
 
     @property
     def recalls(self) -> list[float]:
@@ -84,7 +85,7 @@ class LayerSummary:
 
     @property
     def active_shares(self) -> list[float]:
-        return [unit.counted.active_share for unit in self.units if unit.counted is not None]
+        return [unit.neuron.active_share for unit in self.units if unit.neuron is not None]
 
     @property
     def median_iou(self) -> float | None:
@@ -111,14 +112,14 @@ def reading(summary: LayerSummary, threshold: float) -> list[str]:
     above = summary.above_chance
     chance = "" if above is None else f"{above} are above chance (p at most {ABOVE_CHANCE:g}), "
     said.append(
-        f"Of {_units(n)} {chance}{good} reach IoU {GOOD_IOU:g}, and {low} stay below {threshold:g}, "
-        "the usual threshold of the field."
+        f"Of {_units(n)} {chance}{good} reach IoU {GOOD_IOU:g}, and {low} stay below "
+        f"{threshold:g}{', the usual threshold of the field' if threshold == USUAL else ''}."
     )
     if summary.recalls and summary.precisions:
         said.append(
-            f"The median formula covers {_percent(statistics.median(summary.recalls))} of where its "
-            f"unit is active, and the unit is active on {_percent(statistics.median(summary.precisions))}"
-            " of where the formula holds."
+            f"The median formula covers {percent(statistics.median(summary.recalls))} of where "
+            "its unit is active, and the unit is active on "
+            f"{percent(statistics.median(summary.precisions))} of where the formula holds."
         )
     if summary.singles:
         said.append(
@@ -159,15 +160,15 @@ def unit_reading(unit: UnitFacts, longest: int | None, threshold: float) -> list
         said.append("Not proved: the method tells nothing of what a better formula could reach.")
     if unit.recall is not None and unit.precision is not None:
         said.append(
-            f"The formula covers {_percent(unit.recall)} of where the unit is active; the unit is "
-            f"active on {_percent(unit.precision)} of where the formula holds."
+            f"The formula covers {percent(unit.recall)} of where the unit is active; the unit is "
+            f"active on {percent(unit.precision)} of where the formula holds."
         )
     if unit.result.null is not None:
         null = unit.result.null
         reached = "none" if not null.at_least else str(null.at_least)
         said.append(
-            f"With its activation maps on other samples, {reached} of {null.n} draws reach this IoU; "
-            f"they have {null.mean:.3f} on average."
+            f"With its activation maps on other samples, {reached} of {null.n} draws reach this "
+            f"IoU; they have {null.mean:.3f} on average."
         )
     if found.iou < threshold:
         said.append(f"Its IoU is below {threshold:g}: the concepts hardly describe this unit.")
@@ -183,5 +184,6 @@ def _units(n: int) -> str:
     return "1 unit" if n == 1 else f"{n} units"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share in whole percent, or in tenths where it is small."""
     return f"{share:.0%}" if share >= 0.095 else f"{share:.1%}"

@@ -35,7 +35,12 @@ class UnitCharts:
                 x=altair.X("low:Q", bin="binned", title="activation"),
                 x2="high:Q",
                 # One active cell among a million must be seen.
-                y=altair.Y("n:Q", title="cells", scale=altair.Scale(type="symlog"), axis=altair.Axis(values=TICKS, labelExpr="format(datum.value, '~s')")),
+                y=altair.Y(
+                    "n:Q",
+                    title="cells",
+                    scale=altair.Scale(type="symlog"),
+                    axis=altair.Axis(values=TICKS, labelExpr="format(datum.value, '~s')"),
+                ),
                 color=altair.Color(
                     "in:N",
                     title=None,
@@ -65,7 +70,7 @@ class UnitCharts:
         return compile_spec(picture)
 
     def activation(self, values: Float32[np.ndarray, " cells"], active: ActivationRange) -> Markup:
-        """How often each raw value occurs, with the unit's range; a bin ends where the range does."""
+        """How often each raw value occurs, and the unit's range; bins end where it does."""
         low, high = float(values.min()), float(values.max())
         if low == high:
             high = low + 1
@@ -78,7 +83,9 @@ class UnitCharts:
                 "n": n,
                 "in": "active" if active.low <= a and b <= active.high else "not active",
             }
-            for a, b, n in zip(edges[:-1], edges[1:], histogram(values.tolist(), edges), strict=True)
+            for a, b, n in zip(
+                edges[:-1], edges[1:], histogram(values.tolist(), edges), strict=True
+            )
         ]
         return draw_compiled(self._activation, NAME, rows)
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
-from optexp_jax.counts.scores import Score, highest_rows
+from optexp_jax.counts.neuron_summary import NeuronSummary
+from optexp_jax.counts.scores import highest_rows
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.report.steps import FormulaStep, formula_steps
@@ -15,37 +16,14 @@ from optexp_jax.runs.results import UnitResult
 
 
 @dataclass(frozen=True)
-class BestConcept:
-    """The concept that overlaps a unit best on its own."""
-
-    name: str
-    score: Score
-
-
-@dataclass(frozen=True)
-class UnitCounts:
-    """What follows from a unit's counts: for runs whose source can be opened again."""
-
-    size: int
-    """|N|, the active locations."""
-    n_locations: int
-    single: BestConcept | None
-    steps: tuple[FormulaStep, ...]
-    any_formula: float
-    """No combination of the concepts, however long, has a higher IoU than this."""
-
-    @property
-    def active_share(self) -> float:
-        return self.size / self.n_locations
-
-
-@dataclass(frozen=True)
 class UnitFacts:
     """A unit of a run, with all that a report shows in figures."""
 
     result: UnitResult
-    counted: UnitCounts | None
-    """None if the source of the run cannot be opened again."""
+    steps: tuple[FormulaStep, ...] = ()
+    """Of its formula; none if the source of the run cannot be opened again."""
+    any_formula: float | None = None
+    """No combination of the concepts, however long, has a higher IoU; None likewise."""
 
     @property
     def unit(self) -> int:
@@ -77,33 +55,24 @@ class UnitFacts:
         return None if self.result.null is None else self.result.null.p_value
 
     @property
-    def mask_size(self) -> int | None:
-        """Locations where the formula holds: the union without what only the unit has."""
-        if self.found is None or self.counted is None:
-            return None
-        return self.found.union - self.counted.size + self.found.intersection
+    def neuron(self) -> NeuronSummary | None:
+        """The unit's size, and the best single concept."""
+        return None if self.found is None else self.found.neuron
 
     @property
     def precision(self) -> float | None:
         """The share of the formula's locations where the unit is active."""
-        if self.found is None or not self.mask_size:
-            return None
-        return self.found.intersection / self.mask_size
+        return None if self.formula is None or self.found is None else self.found.precision
 
     @property
     def recall(self) -> float | None:
         """The share of the unit's locations that the formula covers."""
-        if self.found is None or self.counted is None or not self.counted.size:
-            return None
-        return self.found.intersection / self.counted.size
+        return None if self.found is None else self.found.recall
 
     @property
     def size_limit(self) -> float | None:
         """The highest IoU of two sets as large as the unit and its formula."""
-        if self.counted is None or not self.mask_size or not self.counted.size:
-            return None
-        sizes = (self.counted.size, self.mask_size)
-        return min(sizes) / max(sizes)
+        return None if self.formula is None or self.found is None else self.found.highest_for_sizes
 
 
 def unit_facts(
@@ -111,32 +80,12 @@ def unit_facts(
 ) -> UnitFacts:
     """The facts of a unit; without table and counts, those that the run itself holds."""
     if table is None or counts is None:
-        return UnitFacts(result, None)
+        return UnitFacts(result)
     found = result.explanation
     steps = ()
     if found is not None and found.formula is not None:
         steps = formula_steps(table, counts, found.formula)
-    return UnitFacts(
-        result,
-        UnitCounts(
-            size=counts.size,
-            n_locations=table.n_locations,
-            single=best_single(table, counts),
-            steps=steps,
-            any_formula=float(highest_of_any_formula(counts)),
-        ),
-    )
-
-
-def best_single(table: ConceptTable, counts: NeuronCounts) -> BestConcept | None:
-    """The best single concept, the first by name of those that are level; None if none overlaps."""
-    incidence = table.signatures.incidence
-    inside, outside = incidence.T @ counts.inside, incidence.T @ counts.outside
-    if not inside.any():
-        return None
-    unions = counts.size + outside
-    best = min(highest_rows(inside, unions), key=lambda row: table.names[row])
-    return BestConcept(table.names[best], Score(int(inside[best]), int(unions[best])))
+    return UnitFacts(result, steps, float(highest_of_any_formula(counts)))
 
 
 def highest_of_any_formula(counts: NeuronCounts) -> Fraction:

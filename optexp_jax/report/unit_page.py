@@ -57,15 +57,17 @@ class UnitPages:
             before=None if not place else units[place - 1].unit,
             after=None if place + 1 == len(units) else units[place + 1].unit,
             single_link=self._single_link(unit),
+            single_name=_single_name(unit),
             steps=self._steps(unit),
-            runners_up=[] if found is None else [
-                (view_formula(other.formula, site.links), other) for other in found.runners_up
-            ],
-            equivalents=[] if found is None else [
-                view_formula(formula, site.links) for formula in found.equivalents
-            ],
+            runners_up=[]
+            if found is None
+            else [(view_formula(other.formula, site.links), other) for other in found.runners_up],
+            equivalents=[]
+            if found is None
+            else [view_formula(formula, site.links) for formula in found.equivalents],
             others=self._others(unit),
             pictures=self._pictures(unit),
+            what_if=None if site.what_if is None else site.what_if.links(unit.unit),
             no_pictures=site.no_pictures,
             active_range=active,
             activation=self._activation(unit.unit, active),
@@ -78,12 +80,12 @@ class UnitPages:
         return length if isinstance(length, int) else None
 
     def _single_link(self, unit: UnitFacts) -> str | None:
-        if unit.counted is None or unit.counted.single is None:
+        if unit.neuron is None or unit.neuron.single.concept is None:
             return None
-        return self._site.links.get(unit.counted.single.name)
+        return self._site.links.get(unit.neuron.single.concept)
 
     def _steps(self, unit: UnitFacts) -> list[dict[str, Any]]:
-        if unit.counted is None or unit.found is None:
+        if unit.found is None:
             return []
         doubtful = {(str(step.operator), step.concept): step for step in unit.found.unverified}
         return [
@@ -93,7 +95,7 @@ class UnitPages:
                 "operator": None if step.operator is None else str(step.operator),
                 "unverified": doubtful.get((str(step.operator), step.concept)),
             }
-            for step in unit.counted.steps
+            for step in unit.steps
         ]
 
     def _others(self, unit: UnitFacts) -> list[dict[str, Any]]:
@@ -157,6 +159,12 @@ class UnitPages:
         if unit.result.null is None or unit.found is None:
             return None
         return self._charts.null(unit.result.null, unit.found.iou)
+
+
+def _single_name(unit: UnitFacts) -> str | None:
+    if unit.neuron is None or unit.neuron.single.concept is None:
+        return None
+    return shown_name(unit.neuron.single.concept)
 
 
 class _RawValues:
