@@ -91,14 +91,14 @@ $(VENV)/.installed-demo: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)
-	$(PIP) -e ".[test,docs,torch,coco,table,dask,plot]"
+	$(PIP) -e ".[test,docs,torch,coco,table,report,plot,dask]"
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)
 	$(PIP) -e ".[bench,torch,dask]"
 	@touch $@
 
-EXTRAS := --extra test --extra torch --extra coco --extra table --extra dask --extra plot
+EXTRAS := --extra test --extra torch --extra coco --extra table --extra dask --extra plot --extra report
 UV = $(LOWEST)/bin/python -m uv pip
 
 $(LOWEST)/.installed: pyproject.toml

@@ -209,8 +209,9 @@ def test_the_data_frame(made: Comparison):
     assert tuple(frame.columns) == COMPARISON_COLUMNS
     assert list(frame["unit"]) == [0, 1, 2, 3, 4, 5]
     assert frame["same_locations"].isna().sum() == 2
-    assert frame.loc[1, "formula_b"] == "(a AND b)"
-    assert frame.loc[1, "status_b"] == "optimal"
+    second = frame.to_dict("records")[1]
+    assert second["formula_b"] == "(a AND b)"
+    assert second["status_b"] == "optimal"
     changed = frame[frame.category.isin(["1", "2"])]
     assert changed.gain.tolist() == pytest.approx([0.1, 0.3, 0.1])
 

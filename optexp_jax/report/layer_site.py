@@ -1,0 +1,152 @@
+"""The pages of one layer: overview, units, concepts, comparisons."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optexp_jax.comparison import Comparison, compare
+from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.pictures import NoPicturesError, SampleImages
+from optexp_jax.report.compare_page import write_comparison
+from optexp_jax.report.concept_pages import concept_links, write_concepts
+from optexp_jax.report.layers import ReportLayer
+from optexp_jax.report.overview_page import write_overview
+from optexp_jax.report.picture_data import Pictures, ShownSamples, choose_shown, write_pictures
+from optexp_jax.report.summary import LayerSummary
+from optexp_jax.report.unit_facts import UnitFacts, unit_facts
+from optexp_jax.report.unit_page import UnitPages
+from optexp_jax.runs.results import UnitResult
+from optexp_jax.runs.sources import UnitSource
+
+CHUNK = 16
+"""Units that are counted at once; their counts are let go with the chunk."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayerEntry:
+    """A layer as an index lists it."""
+
+    title: str
+    summary: LayerSummary
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSite:
+    """All that the pages of a layer are made of."""
+
+    layer: ReportLayer
+    summary: LayerSummary
+    shown: Mapping[int, ShownSamples]
+    pictures: Pictures | None
+    no_pictures: str | None
+    """Why there are no pictures, where there are none."""
+    images: SampleImages | None
+    comparisons: tuple[Comparison, ...]
+    links: Mapping[str, str]
+    """Pages of concepts."""
+    root: str
+    """The way from the layer's folder to that of the whole report."""
+    up: str | None
+    """The index of layers, if there is one."""
+    threshold: float
+    folder: Path
+
+
+def write_layer(
+    layer: ReportLayer,
+    folder: Path,
+    root: str,
+    threshold: float,
+    up: str | None,
+    tell: Callable[[str, int, int], None],
+) -> LayerEntry:
+    """Write all pages of a layer into its folder."""
+    results = layer.run.results
+    images, no_pictures = _images(layer)
+    facts: list[UnitFacts] = []
+    shown: dict[int, ShownSamples] = {}
+    for place, (result, counts) in enumerate(_counted(layer.source, results)):
+        table = None if layer.source is None else layer.source.table
+        facts.append(unit_facts(result, table, counts))
+        if images is not None and layer.source is not None and counts is not None and counts.size:
+            shown[result.unit] = choose_shown(layer.source, result.unit, counts, facts[-1].formula)
+        tell("Counting units", place + 1, len(results))
+    formulas: dict[int, Formula | None] = {unit.unit: unit.formula for unit in facts}
+    pictures = None
+    if images is not None and layer.source is not None:
+        try:
+            pictures = write_pictures(
+                layer.source,
+                images,
+                shown,
+                formulas,
+                folder,
+                lambda done, total: tell("Writing photographs", done, total),
+            )
+        except (NoPicturesError, OSError) as error:
+            no_pictures = str(error)
+    summary = LayerSummary(tuple(facts), len(layer.run.configuration["units"]), _categories(layer))
+    site = LayerSite(
+        layer=layer,
+        summary=summary,
+        shown=shown,
+        pictures=pictures,
+        no_pictures=no_pictures,
+        images=images,
+        comparisons=tuple(_comparisons(layer)),
+        links=concept_links(summary),
+        root=root,
+        up=up,
+        threshold=threshold,
+        folder=folder,
+    )
+    pages = UnitPages(site)
+    (folder / "units").mkdir()
+    for place, unit in enumerate(facts):
+        pages.write(place)
+        tell("Writing pages of units", place + 1, len(facts))
+        del unit
+    write_concepts(site)
+    for place in range(len(site.comparisons)):
+        write_comparison(site, place)
+    write_overview(site)
+    return LayerEntry(layer.title, summary)
+
+
+def _counted(
+    source: UnitSource | None, results: Sequence[UnitResult]
+) -> Iterator[tuple[UnitResult, NeuronCounts | None]]:
+    """Results with their counts, a chunk of units at a time."""
+    for begin in range(0, len(results), CHUNK):
+        chunk = results[begin : begin + CHUNK]
+        if source is None:
+            yield from ((result, None) for result in chunk)
+        else:
+            counts = source.counts([result.unit for result in chunk])
+            yield from zip(chunk, counts, strict=True)
+
+
+def _images(layer: ReportLayer) -> tuple[SampleImages | None, str | None]:
+    """The photographs, or why there are none."""
+    if layer.source is None:
+        return None, layer.no_source
+    try:
+        return SampleImages.of_run(layer.run).require(layer.source.table.n_samples), None
+    except NoPicturesError as error:
+        return None, " ".join(str(error).split())
+
+
+def _categories(layer: ReportLayer) -> Mapping[str, Any]:
+    if layer.source is None:
+        return {}
+    table = layer.source.table
+    return dict(zip(table.names, table.categories, strict=True))
+
+
+def _comparisons(layer: ReportLayer) -> Iterator[Comparison]:
+    """The other runs, each as `a`, with the main one as `b`: what the main one gains."""
+    table = None if layer.source is None else layer.source.table
+    for other in layer.others:
+        yield compare(other, layer.run, common=True, table=table)
