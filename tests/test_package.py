@@ -143,11 +143,12 @@ def declared() -> set[str]:
     return {re.split(r"[\[><=]", want)[0].replace("-", "_") for want in used}
 
 
-RUNTIME_EXTRAS = ("torch", "coco", "table", "dask")
+RUNTIME_EXTRAS = ("torch", "coco", "table", "dask", "plot")
 IMPORT_NAMES = {"pillow": "PIL"}
 NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision"}
 """What JAX and pandas import; what brings distributed; what is imported by a name in a string."""
-BROUGHT = {"distributed"}
+BROUGHT = {"distributed", "IPython"}
+"""By dask, and by the notebook in which a card is shown."""
 
 
 def test_what_is_imported_is_declared_and_the_other_way_round():
