@@ -67,6 +67,7 @@ class UnitPages:
             else [view_formula(formula, site.links) for formula in found.equivalents],
             others=self._others(unit),
             pictures=self._pictures(unit),
+            what_if=None if site.what_if is None else site.what_if.links(unit.unit),
             no_pictures=site.no_pictures,
             active_range=active,
             activation=self._activation(unit.unit, active),
