@@ -61,6 +61,6 @@ class WhatIfFiles:
 def _space(run: Run) -> FormulaSpace | None:
     """The formulas that were searched, if the method can be made again and tells."""
     try:
-        return run.method.space
+        return run.method.formula_space
     except ValueError:
         return None
