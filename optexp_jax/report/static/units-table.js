@@ -80,7 +80,7 @@
   const right = { hozAlign: "right", headerHozAlign: "right", sorter: "number", headerSortStartingDir: "desc" };
   const empty = { sorterParams: { alignEmptyValues: "bottom" } };
   const columns = [
-    data.thumb && { title: "", field: "thumb", formatter: thumbnail, headerSort: false, width: 76, cssClass: "thumb-cell" },
+    data.thumb && { title: "top", field: "thumb", formatter: thumbnail, headerSort: false, width: 76, cssClass: "thumb-cell" },
     { title: "unit", field: "unit", formatter: unitLink, ...right, headerSortStartingDir: "asc", width: 66 },
     { title: "formula", field: "formula", formatter: formula, minWidth: 190, widthGrow: 4, sorter: "string" },
     { title: "IoU", field: "iou", formatter: bar, ...right, ...empty, width: 98 },
@@ -145,6 +145,7 @@
     input("shown").textContent = `${rows.length} of ${data.rows.length} units`;
   });
   table.on("tableBuilt", function () {
+    window.optexpMakeAccessible(table);
     for (const id of ["search", "least", "status"]) {
       if (state.get(id)) input(id).value = state.get(id);
     }
@@ -164,7 +165,7 @@
   function move(by) {
     const rows = table.getRows("active");
     if (!rows.length) return;
-    const at = chosen ? rows.findIndex((row) => row.getData().unit === chosen) : -1;
+    const at = chosen !== null ? rows.findIndex((row) => row.getData().unit === chosen) : -1;
     const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
     for (const marked of document.querySelectorAll(".tabulator-row.chosen")) {
       marked.classList.remove("chosen");
