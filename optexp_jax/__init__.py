@@ -12,7 +12,15 @@ from types import ModuleType
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from optexp_jax import activations, comparison, datasets, runs, stand_ins, testing
+    from optexp_jax import (
+        activations,
+        comparison,
+        datasets,
+        reproduction,
+        runs,
+        stand_ins,
+        testing,
+    )
     from optexp_jax.bounds import (
         AbstractBounds,
         AbstractVectors,
@@ -114,7 +122,15 @@ _HOMES = {
     "optexp_jax.search": ("Progress",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("activations", "comparison", "datasets", "runs", "stand_ins", "testing")
+_PARTS = (
+    "activations",
+    "comparison",
+    "datasets",
+    "reproduction",
+    "runs",
+    "stand_ins",
+    "testing",
+)
 
 __all__ = [
     "AND",
@@ -169,6 +185,7 @@ __all__ = [
     "iou",
     "iou_many",
     "kernels",
+    "reproduction",
     "runs",
     "stand_ins",
     "testing",

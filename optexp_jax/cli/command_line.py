@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": "explain the units of a layer",
     "results": "show or export the results of a run",
     "verify": "check the results of a run independently",
+    "tables": "make the paper's tables, on real data or on stand-ins",
     "layers": "list the layers of a model",
     "models": "convert checkpoints",
     "activations": "store a layer's activations over a dataset",
