@@ -58,6 +58,10 @@ class LayerUnits:
     def _reader(self) -> "_ChunkReader":
         return _ChunkReader(self.store)
 
+    @cached_property
+    def _rows(self) -> "_RowReader":
+        return _RowReader(self.store)
+
     @property
     def n_units(self) -> int:
         return self.store.shape[1]
@@ -127,6 +131,29 @@ class LayerUnits:
             inside = (values > chosen.low) & (values < chosen.high)
             bits[start:stop] = inside.reshape(stop - start, -1)
         return bits.reshape(self.table.n_samples, *located.location_shape)
+
+    def sample_bitmaps(
+        self, sample: int, units: Sequence[int]
+    ) -> Bool[np.ndarray, "units *location"]:
+        """Where some units are active in one sample, as `bitmap` has it.
+
+        Samples in ascending order are read from the store once.
+        """
+        self._check_units(units)
+        located = self.table.require_map("sample_bitmaps")
+        shape = mask_shape(located.location_shape, self.store.shape[2:])
+        ranges = [self.range_of(unit) for unit in units]
+        low = np.array([each.low for each in ranges], np.float64).reshape(-1, 1, 1)
+        high = np.array([each.high for each in ranges], np.float64).reshape(-1, 1, 1)
+        values = upsample(as_maps(self._rows.read(sample)[list(units)]), shape)
+        return ((values > low) & (values < high)).reshape(len(units), *located.location_shape)
+
+    def peaks(self, unit: int) -> Float32[np.ndarray, " samples"]:
+        """The highest raw cell of each sample below the upper end of the unit's range; minus
+        infinity where there is none."""
+        high = self.range_of(unit).high
+        cells = self._reader.read(unit).reshape(self.table.n_samples, -1)
+        return np.where(cells < high, cells, np.float32(-np.inf)).max(axis=1)
 
     def _learn_range(
         self, unit: int, maps: Float32[np.ndarray, "samples rows columns"]
@@ -206,3 +233,21 @@ class _ChunkReader:
             stop = min(self._first + per_chunk, self._store.shape[1])
             self._held = self._store.units(self._first, stop)
         return self._held[:, unit - self._first]
+
+
+class _RowReader:
+    """Reads one sample after another, keeping the row of chunks that the last one was in."""
+
+    def __init__(self, store: ActivationStore):
+        self._store = store
+        self._first = 0
+        self._held = np.empty((0, 0, 0, 0), np.float32)
+
+    def read(self, sample: int) -> Float32[np.ndarray, "units rows columns"]:
+        """The maps of all units in a sample."""
+        if not self._first <= sample < self._first + len(self._held):
+            per_chunk = self._store.samples_per_chunk
+            self._first = sample - sample % per_chunk
+            stop = min(self._first + per_chunk, self._store.shape[0])
+            self._held = self._store.block(self._first, stop)
+        return self._held[sample - self._first]

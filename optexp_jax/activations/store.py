@@ -140,6 +140,11 @@ class ActivationStore:
         return n_samples, n_units, rows, columns
 
     @property
+    def samples_per_chunk(self) -> int:
+        """Samples that are read together."""
+        return self._array.chunks[0]
+
+    @property
     def units_per_chunk(self) -> int:
         """Units that are read together."""
         return self._array.chunks[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float32, Int
 
 from optexp_jax.concepts.inputs import to_bool
 from optexp_jax.concepts.table import ConceptTable
@@ -59,6 +59,24 @@ class HasRanges(Protocol):
 
     def range_of(self, unit: int) -> Any:
         """A range; its `skipped` says why a unit has none, or is None."""
+        ...
+
+
+@runtime_checkable
+class HasSampleBitmaps(Protocol):
+    """A source that tells where units are active in one sample without the others."""
+
+    def sample_bitmaps(
+        self, sample: int, units: Sequence[int]
+    ) -> Bool[np.ndarray, "units *location"]: ...
+
+
+@runtime_checkable
+class HasPeaks(Protocol):
+    """A source that knows how high a unit's activation is in each sample."""
+
+    def peaks(self, unit: int) -> Float32[np.ndarray, " samples"]:
+        """The highest activation of each sample that is not above the unit's range."""
         ...
 
 
@@ -152,6 +170,11 @@ class BitmapUnits:
 
     def bitmap(self, unit: int) -> Bool[np.ndarray, "samples *location"]:
         return np.asarray(self.bitmaps[unit])
+
+    def sample_bitmaps(
+        self, sample: int, units: Sequence[int]
+    ) -> Bool[np.ndarray, "units *location"]:
+        return np.asarray(self.bitmaps[list(units), sample])
 
 
 def roll_maps(
