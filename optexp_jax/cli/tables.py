@@ -8,7 +8,6 @@ from pathlib import Path
 from optexp_jax.cli.options import options_of
 
 FORMATS = ("markdown", "csv", "latex", "json")
-SWITCHES = ("small", "trust")
 
 
 def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
@@ -37,12 +36,6 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         "--format", choices=FORMATS, default="markdown", help="how to print (default: markdown)"
     )
     shown.add_argument("--out", type=Path, metavar="FILE", help="write it to a file")
-    shown.add_argument(
-        "--figures",
-        type=Path,
-        metavar="DIR",
-        help="draw the units that differ between beam and optimum into this folder",
-    )
     shown.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=_run, prepare=_prepare)
 

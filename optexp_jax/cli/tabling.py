@@ -59,9 +59,8 @@ def _request(given: dict[str, Any]) -> TableRequest:
     try:
         return TableRequest(**given)
     except ValueError as error:
-        raise ValueError(
-            in_option_spelling(str(error), tuple(TableRequest.__annotations__))
-        ) from None
+        names = tuple(TableRequest.__annotations__)
+        raise ValueError(in_option_spelling(str(error), names)) from None
 
 
 def _make(request: TableRequest, folder: Path, workers: Workers, quiet: bool) -> TablesReport:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optexp_jax.concepts import ConceptTable
+from optexp_jax.datasets.build import build_table
+from optexp_jax.datasets.spec import DatasetSpec
 from optexp_jax.reproduction.request import TableRequest
 from optexp_jax.stand_ins import BrodenGroups, broden_scenes, disjoint_scenes
 
@@ -91,6 +93,16 @@ def _broden(
     return f"broden-{n_concepts}x{n_samples}x{size}", build
 
 
+def _shapes(n_scenes: int, n_units: int) -> StandIn:
+    """Generated scenes, which have images; the demo network looks at them."""
+    spec = DatasetSpec("shapes", options=(("n", n_scenes),))
+
+    def build(path: Path) -> ConceptTable:
+        return build_table(spec.open(), path, spec=spec)
+
+    return StandIn(str(spec), n_units, SMALL_BUDGET, build)
+
+
 def _stand_in(
     made: tuple[str, Callable[[Path], ConceptTable]],
     n_units: int = PUBLISHED_UNITS,
@@ -170,5 +182,16 @@ def find_preset(request: TableRequest) -> TablePreset:
             _stand_in(_broden(1, 22_210)),
             _stand_in(_broden(1, 4000), 24, 10 * SMALL_BUDGET),
             range="clusters:5:5",
+        ),
+        "figures": TablePreset(
+            "figures",
+            "Units whose beam and optimum differ",
+            "Figures of the appendix",
+            "Broden's ADE20K part, 1198 overlapping concepts, 22 210 images",
+            "broden",
+            "demo" if request.data is None else model,
+            PUBLISHED_UNITS,
+            _shapes(1000, PUBLISHED_UNITS),
+            _shapes(200, 32),
         ),
     }[request.preset]

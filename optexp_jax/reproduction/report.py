@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from optexp_jax.reproduction.machine_facts import MachineFacts
@@ -33,12 +34,17 @@ class TablesReport:
     records: tuple[dict[str, Any], ...]
     """The figures of all tables, one flat record a row."""
     machine: MachineFacts
+    figures: tuple[Path, ...] = ()
+    """Pictures that were drawn, one a unit."""
 
     @property
     def lines(self) -> tuple[str, ...]:
         """What to know beside the tables."""
         first = (WARNING,) if self.is_stand_in else ()
-        return (*first, f"Data: {self.data}.", f"Machine: {self.machine}.", *self.notes)
+        lines = (*first, f"Data: {self.data}.", f"Machine: {self.machine}.", *self.notes)
+        if not self.figures:
+            return lines
+        return (*lines, f"{len(self.figures)} figures in {self.figures[0].parent}.")
 
     def marked_tables(self) -> tuple[TextTable, ...]:
         """The tables, their titles saying so if they are of stand-ins."""
@@ -77,6 +83,7 @@ class TablesReport:
             "model": self.model,
             "data": self.data,
             "notes": list(self.notes),
+            "drawn": [str(path) for path in self.figures],
             "machine": dataclasses.asdict(self.machine),
             "figures": list(self.records),
         }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from optexp_jax.comparison.comparing import compare_with_first
 from optexp_jax.reproduction.category_table import category_records, iou_table, share_table
+from optexp_jax.reproduction.figures import draw_differing
 from optexp_jax.reproduction.layer import Say, TableLayer, prepare_layer
 from optexp_jax.reproduction.machine_facts import MachineFacts
 from optexp_jax.reproduction.measured import MeasuredWork, measure_run
@@ -34,6 +35,8 @@ from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.run import Run, explain_layer
 
 FOLDER = Path("runs") / "tables"
+COMPARING = ("categories", "clusters", "figures")
+"""Presets that compare a beam with the optimum."""
 PUBLISHED_ON = "one NVIDIA RTX 3090"
 COMPILATION = 20.0
 """Seconds that the first unit may take above its budget, for programs to be compiled."""
@@ -47,6 +50,8 @@ class TableRuns:
 
     preset: TablePreset
     layer: TableLayer
+    home: Path
+    """The folder of the runs."""
     budget: float
     rows: tuple[AlgorithmRow, ...]
     runs: tuple[Run, ...]
@@ -78,8 +83,11 @@ def make_tables(
     preset, layer, works = made.preset, made.layer, made.measured()
     model, title = preset.model, f"{preset.table}. {preset.title}, {preset.model}"
     shown = layer.is_stand_in or layer.has_published_data
-    if preset.name in ("categories", "clusters"):
-        find = published_categories if preset.name == "categories" else published_clusters
+    figures: list[Path] = []
+    if preset.name in COMPARING:
+        if preset.name == "figures":
+            figures = draw_differing(compared[0], made.runs[0], made.home / "figures")
+        find = published_clusters if preset.name == "clusters" else published_categories
         told = find(model) if shown else None
         tables = (
             share_table(title, model, compared[0], told),
@@ -91,12 +99,12 @@ def make_tables(
         tables = (minutes_table(title, works, shown),)
         records = minutes_records(works, shown)
     else:
-        figures = [
+        paper = [
             published_work(preset.name, row.published, model) if shown else None
             for row in made.rows
         ]
-        tables = (work_table(title, works, figures),)
-        records = work_records(works, figures)
+        tables = (work_table(title, works, paper),)
+        records = work_records(works, paper)
     return TablesReport(
         request,
         model,
@@ -106,6 +114,7 @@ def make_tables(
         tables,
         tuple(records),
         made.machine,
+        tuple(figures),
     )
 
 
@@ -146,11 +155,11 @@ def run_rows(
     for row, patient in zip(rows, _rows(preset, budget + COMPILATION), strict=True):
         first.append(run(f"{row.key}-first-unit", patient, layer.units[:1]))
         runs.append(run(row.key, row, layer.units))
-    return TableRuns(preset, layer, budget, rows, tuple(runs), tuple(first), machine)
+    return TableRuns(preset, layer, home, budget, rows, tuple(runs), tuple(first), machine)
 
 
 def _rows(preset: TablePreset, budget: float) -> tuple[AlgorithmRow, ...]:
-    if preset.name in ("categories", "clusters"):
+    if preset.name in COMPARING:
         return comparison_rows(budget)
     return hyperparameter_rows() if preset.name == "hyperparameters" else runtime_rows(budget)
 
@@ -176,4 +185,4 @@ def _notes(made: TableRuns, works: Sequence[MeasuredWork], shown: bool) -> Itera
     failed = sum(work.n_failed for work in works)
     if failed:
         yield f"{failed} results are missing: `optexp results` on the runs says why."
-    yield f"Runs: {Path(works[0].run).parent}"
+    yield f"Runs: {made.home}."

@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass
 
-PRESETS = ("low", "intermediate", "high", "categories", "hyperparameters", "clusters")
+PRESETS = (
+    "low",
+    "intermediate",
+    "high",
+    "categories",
+    "hyperparameters",
+    "clusters",
+    "figures",
+)
 MODELS = ("resnet18", "alexnet", "densenet161")
 
 
@@ -11,7 +19,8 @@ class TableRequest:
     """A table of the paper, on real data if it is given, else on generated stand-ins."""
 
     preset: str
-    """Which table: low, intermediate, high, categories, hyperparameters or clusters."""
+    """Which table: low, intermediate, high, categories, hyperparameters, clusters; or figures, the
+    pictures of the appendix."""
     model: str | None = None
     """The model: resnet18, alexnet or densenet161; by default that of the published table."""
     data: str | None = None
