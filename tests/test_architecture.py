@@ -42,6 +42,7 @@ LAYERS = (
     "plot",
     "report",
     "charts",
+    "reproduction",
     "demo",
     "",
     "cli",

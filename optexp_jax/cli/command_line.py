@@ -19,6 +19,7 @@ COMMANDS = {
     "report": "write a report with pictures that opens in a browser",
     "compare": "show what differs between runs",
     "verify": "check the results of a run independently",
+    "tables": "make the paper's tables, on real data or on stand-ins",
     "layers": "list the layers of a model",
     "models": "convert checkpoints",
     "activations": "store a layer's activations over a dataset",

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
     given = _given(options)
     execution = Execution(**_part(given, WORK))
     quiet = options.quiet or options.log_json
-    with LogLines(options.log_json), _executor(execution) as workers:
+    with LogLines(options.log_json), open_workers(execution) as workers:
         plan = _plan(given, execution, quiet)
         done = _explain(plan, execution, workers, make_display(quiet))
     counts = done.counts
@@ -190,7 +190,8 @@ class Workers:
 
 
 @contextlib.contextmanager
-def _executor(execution: Execution) -> Generator[Workers]:
+def open_workers(execution: Execution) -> Generator[Workers]:
+    """Those that an execution asks for, until the block ends."""
     ways = (execution.workers is not None, execution.scheduler is not None, execution.devices)
     if sum(ways) > 1:
         raise ValueError("Choose one of --workers, --scheduler and --devices, not several.")

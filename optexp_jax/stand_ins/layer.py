@@ -70,12 +70,19 @@ class PlantedLayer:
 
 
 def plant_layer(
-    table: ConceptTable, n_units: int, *, seed: int = 0, cells: int = 7, noise: float = 1.1
+    table: ConceptTable,
+    n_units: int,
+    *,
+    seed: int = 0,
+    cells: int = 7,
+    noise: float = 1.1,
+    relu: bool = True,
 ) -> PlantedLayer:
     """Units that respond to a formula each and, less, to a few other concepts.
 
     Unit k does not depend on how many there are. `noise` is the deviation of what has nothing to do
-    with any concept; a formula has strength 1. A table of one location a sample gets one cell.
+    with any concept; a formula has strength 1. With `relu=False` values may be
+    negative. A table of one location a sample gets one cell.
     """
     shape = table.require_map("plant_layer").location_shape
     cells = 1 if not shape else min(cells, shape[0])
@@ -99,7 +106,7 @@ def plant_layer(
         response *= np.exp(rng.normal(0, 0.4, (table.n_samples, 1, 1)))
         response += rng.normal(0, noise, response.shape)
         response = scipy.ndimage.gaussian_filter(response, (0, SMOOTHING, SMOOTHING))
-        maps[:, unit] = np.maximum(0, response)
+        maps[:, unit] = np.maximum(0, response) if relu else response
         formulas.append(formula)
     return PlantedLayer(table, maps, tuple(formulas))
 

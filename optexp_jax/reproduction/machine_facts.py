@@ -1,0 +1,52 @@
+"""Where figures were made: the machine, how busy it was, and versions."""
+
+import os
+import platform
+from dataclasses import dataclass
+
+import jax
+import psutil
+
+from optexp_jax.runs.configuration import versions
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """A machine and what was installed on it."""
+
+    processor: str
+    cores: int
+    memory_gib: float
+    device: str
+    """What JAX computes on."""
+    load: float
+    """Processes that wanted to run, on average over the minute before."""
+    versions: dict[str, str]
+
+    @classmethod
+    def here(cls) -> "MachineFacts":
+        """Of this machine, now."""
+        return cls(
+            processor=_processor(),
+            cores=len(os.sched_getaffinity(0)),
+            memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
+            device=jax.devices()[0].device_kind,
+            load=round(os.getloadavg()[0], 2),
+            versions=versions(),
+        )
+
+    def __str__(self) -> str:
+        jax_version, python = self.versions.get("jax", "?"), self.versions["python"]
+        return (
+            f"{self.processor}, {self.cores} cores, {self.memory_gib:g} GiB, computing on "
+            f"{self.device}, load {self.load:g}, Python {python}, jax {jax_version}"
+        )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()

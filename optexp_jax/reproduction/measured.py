@@ -1,0 +1,106 @@
+"""What a run over many units took: means and population standard deviations, as published."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optexp_jax.explanation import Explanation
+from optexp_jax.reproduction.rows import AlgorithmRow
+from optexp_jax.runs.results import UnitResult
+from optexp_jax.runs.run import Run
+
+
+@dataclass(frozen=True)
+class MeanAndStd:
+    """A mean and the standard deviation of the population: of all n, not n - 1."""
+
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "MeanAndStd":
+        """Of at least one value."""
+        return cls(statistics.fmean(values), statistics.pstdev(values))
+
+
+@dataclass(frozen=True)
+class MeasuredWork:
+    """An algorithm's work a unit.
+
+    Units that did not end within the budget count with what they did until then, so that means
+    with `n_over` above 0 are too low.
+    """
+
+    row: AlgorithmRow
+    run: str
+    """The folder of the run."""
+    n_units: int
+    n_failed: int
+    """Units without a result, such as ones that are never active."""
+    n_over: int
+    """Units that were stopped by their budget, or took longer."""
+    visited: MeanAndStd
+    expanded: MeanAndStd
+    estimated: MeanAndStd
+    seconds: MeanAndStd
+    """Of the search and the quantities it needs; without units that JAX compiled programs for."""
+    compilation: float | None
+    """Seconds that these took longer in total, and the first unit when nothing was compiled.
+
+    None if that one was stopped, or if no unit went without.
+    """
+    timed_with_compilation: bool
+    """Whether every unit had something compiled, so that `seconds` holds that too."""
+    iou: MeanAndStd
+
+
+def measure_run(row: AlgorithmRow, run: Run, first: Run, budget: float) -> MeasuredWork:
+    """The work of a run that is done; `first` is its first unit, before anything was compiled."""
+    results = run.results
+    found = [each.explanation for each in results if each.explanation is not None]
+    if not found:
+        raise ValueError(f"No unit of {run.path} could be explained. The first: {_first(results)}")
+    over = [_is_over(each, budget) for each in found]
+    # A search that was stopped tells that it takes longer than its budget, compiled or not.
+    timed = [
+        each.stats.seconds.total
+        for each, late in zip(found, over, strict=True)
+        if late or not each.stats.compilations
+    ]
+    compiling = [
+        each.stats.seconds.total
+        for each, late in zip(found, over, strict=True)
+        if not late and each.stats.compilations
+    ]
+    seconds = MeanAndStd.of(timed or compiling)
+    return MeasuredWork(
+        row=row,
+        run=str(run.path),
+        n_units=len(results),
+        n_failed=len(results) - len(found),
+        n_over=sum(over),
+        visited=MeanAndStd.of([each.stats.visited for each in found]),
+        expanded=MeanAndStd.of([each.stats.expanded for each in found]),
+        estimated=MeanAndStd.of([each.stats.estimated for each in found]),
+        seconds=seconds,
+        compilation=_compilation(compiling, first, seconds.mean) if timed else None,
+        timed_with_compilation=not timed,
+        iou=MeanAndStd.of([each.iou for each in found]),
+    )
+
+
+def _compilation(compiling: Sequence[float], first: Run, usual: float) -> float | None:
+    """What units took above the usual because of compilation."""
+    found = [each.explanation for each in first.results if each.explanation is not None]
+    if any(each.stats.stopped_by is not None for each in found):
+        return None
+    seconds = [*compiling, *(each.stats.seconds.total for each in found)]
+    return sum(max(0.0, each - usual) for each in seconds)
+
+
+def _is_over(found: Explanation, budget: float) -> bool:
+    return found.stats.stopped_by is not None or found.stats.seconds.total > budget
+
+
+def _first(results: Sequence[UnitResult]) -> str:
+    return next((each.error for each in results if each.error is not None), "there are no units")
