@@ -78,9 +78,7 @@ def our_methods(question: BenchQuestion) -> dict[str, AbstractMethod]:
     }
 
 
-def pair_table(
-    table: ConceptTable, neuron: NeuronCounts
-) -> Int64[np.ndarray, "concepts concepts"]:
+def pair_table(table: ConceptTable, neuron: NeuronCounts) -> Int64[np.ndarray, "concepts concepts"]:
     """Active locations that each pair of concepts shares."""
     incidence = table.signatures.incidence
     weighted = incidence * neuron.inside[:, None]
@@ -132,9 +130,7 @@ def _enumeration(data: BenchData, question: BenchQuestion, unit: int) -> Work:
     return enumerate_all
 
 
-def _peers_work(
-    data: BenchData, peer: Peer, search: PeerSearch, budget: float, unit: int
-) -> Work:
+def _peers_work(data: BenchData, peer: Peer, search: PeerSearch, budget: float, unit: int) -> Work:
     bitmap = data.units[unit].bitmap
 
     def run() -> Finding:
@@ -147,4 +143,3 @@ def _peers_work(
         )
 
     return run
-

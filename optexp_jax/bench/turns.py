@@ -19,7 +19,7 @@ Tell = Callable[[str], None]
 SHORTEST = 0.02
 """Seconds that a turn of one piece of work should take at least; quicker work is repeated."""
 MOST_REPEATS = 2000
-MOST_FIRST_CALLS = 4
+MOST_FIRST_CALLS = 12
 """How often work is begun again that spent its budget on compilation."""
 
 
@@ -134,19 +134,23 @@ def interleave(
     }
 
 
+def compiled(work: Callable[[], _T]) -> _T:
+    """What the work returns, begun again as long as compilation takes its budget."""
+    for _ in range(MOST_FIRST_CALLS - 1):
+        try:
+            return work()
+        except StillCompilingError:
+            continue
+    return work()
+
+
 def _first_call(work: Callable[[], _T], clock: Callable[[], float]) -> _Lane[_T]:
     start = clock()
-    said = ""
-    for _ in range(MOST_FIRST_CALLS):
-        try:
-            result = work()
-            return _Lane(work, clock() - start, result, [])
-        except StillCompilingError as error:
-            said = str(error)
-        except OverBudgetError as error:
-            said = str(error)
-            break
-    return _Lane(work, clock() - start, None, [], stopped=said)
+    try:
+        result = compiled(work)
+    except OverBudgetError as error:
+        return _Lane(work, clock() - start, None, [], stopped=str(error))
+    return _Lane(work, clock() - start, result, [])
 
 
 def _take_turn(lane: _Lane[_T], shortest: float, clock: Callable[[], float]) -> None:
