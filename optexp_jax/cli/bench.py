@@ -19,9 +19,9 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
     """Add what the command takes."""
     about = "; ".join(f"`{name}`: {line}" for name, line in SUITES.items())
     parser.description = (
-        "Measure speed, memory and quality. Methods take turns, and times are told as ratios within "
-        f"a turn. Suites are {about}. Data is generated unless `--data` names real images. Exit "
-        "code 1 if two exact methods disagree, or a figure is above its limit."
+        "Measure speed, memory and quality. Methods take turns, and times are told as ratios "
+        f"within a turn. Suites are {about}. Data is generated unless `--data` names real images. "
+        "Exit code 1 if two exact methods disagree, or a figure is above its limit."
     )
     parser.epilog = "example: optexp bench --quick --json figures.json"
     parser.add_argument(

@@ -56,8 +56,8 @@ class GrowthSizes:
             units=(1, 2, 4, 8),
             fixed_concepts=128,
             fixed_signatures=8_000,
-            few_concepts=32,
-            few_signatures=1_000,
+            few_concepts=24,
+            few_signatures=500,
             units_each=2,
         )
 
