@@ -74,6 +74,10 @@ def _run(options: Namespace) -> None:
     from optexp_jax.bench.suites import run_suite
     from optexp_jax.cli.bench_output import Doings, print_report
 
+    if options.plot is not None:
+        from optexp_jax.charts.saving import check_chart_file
+
+        check_chart_file(options.plot)  # before an hour of work
     plan = _plan(options)
     machine = Machine.here()
     print(machine)
@@ -86,9 +90,11 @@ def _run(options: Namespace) -> None:
     if options.json is not None:
         write_reports(options.json, reports, machine)
     if options.plot is not None:
-        from optexp_jax.bench.growth_plot import plot_growth
+        from optexp_jax.charts import growth_chart, save_chart
 
-        plot_growth(next(each.rows for each in reports if each.suite == "growth"), options.plot)
+        rows = next(each.rows for each in reports if each.suite == "growth")
+        options.plot.parent.mkdir(parents=True, exist_ok=True)
+        save_chart(growth_chart(rows), options.plot, title="Time against size")
     _fail_if_wrong(reports)
 
 
