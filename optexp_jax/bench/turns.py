@@ -96,6 +96,7 @@ class _Lane(Generic[_T]):
     spent: float = 0.0
     repeats: int = 1
     stopped: str | None = None
+    done: bool = False
 
 
 def interleave(
@@ -125,7 +126,7 @@ def interleave(
         for name in names[at:] + names[:at]:
             lane = lanes[name]
             last = lane.seconds[-1] * lane.repeats if lane.seconds else 0.0
-            if lane.stopped is None and lane.spent + last <= budget:
+            if not lane.done and lane.spent + last <= budget:
                 tell(f"{name}, turn {turn + 1} of {turns}")
                 _take_turn(lane, shortest, clock)
     return {
@@ -149,7 +150,7 @@ def _first_call(work: Callable[[], _T], clock: Callable[[], float]) -> _Lane[_T]
     try:
         result = compiled(work)
     except OverBudgetError as error:
-        return _Lane(work, clock() - start, None, [], stopped=str(error))
+        return _Lane(work, clock() - start, None, [], stopped=str(error), done=True)
     return _Lane(work, clock() - start, result, [])
 
 
@@ -171,7 +172,7 @@ def _take_turn(lane: _Lane[_T], shortest: float, clock: Callable[[], float]) -> 
         # A first call that just made it: without seconds of its own it counts as one that did not.
         if not lane.seconds:
             lane.result, lane.stopped = None, str(error)
-        lane.spent = float("inf")  # It takes part in the first turns or in none.
+        lane.done = True  # It takes part in the first turns or in none.
         return
     lane.seconds.append(taken / lane.repeats)
     lane.spent += taken

@@ -58,5 +58,7 @@ def test_the_chart_has_a_panel_for_each_thing_that_grows(tmp_path: Path):
     drawn = path.read_text()
     assert "concepts" in drawn
     assert "length" in drawn
-    points = growth_chart(rows).to_dict()["concat"][0]["data"]["values"]
+    described = growth_chart(rows).to_dict()
+    assert len(described["concat"]) == 2
+    points = [point for values in described["datasets"].values() for point in values]
     assert {(point["size"], point["time"]) for point in points} == {(2, 1.0), (4, 2.0)}
