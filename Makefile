@@ -58,12 +58,9 @@ chaos: $(VENV)/.installed-test ## Kill, damage and deceive: run the tests of tha
 test-device: $(VENV)/.installed-test ## Run the tests of device kernels on the accelerator there is
 	JAX_PLATFORMS="$(JAX_PLATFORMS)" OPTEXP_KERNELS=device $(BIN)/python -m pytest $(DEVICE_TESTS)
 
-bench: $(VENV)/.installed-bench ## Run the benchmarks
-	$(BIN)/python benchmarks/table.py
-	$(BIN)/python benchmarks/paper_modes.py
-	$(BIN)/python benchmarks/tight.py
-	$(BIN)/python benchmarks/activations.py
-	$(BIN)/python benchmarks/workers.py
+bench: $(VENV)/.installed-bench ## Run all benchmarks, and say which ratio got worse
+	$(BIN)/optexp bench all --json benchmarks/results/bench.json
+	$(BIN)/python benchmarks/worse.py benchmarks/results/bench.json
 
 docs: $(VENV)/.installed-test ## Build the documentation into site/, failing on broken links
 	$(BIN)/python scripts/command_reference.py docs/reference/commands.md
@@ -95,7 +92,7 @@ $(VENV)/.installed-test: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)
-	$(PIP) -e ".[bench,torch,dask]"
+	$(PIP) -e ".[bench,torch,dask,report]"
 	@touch $@
 
 EXTRAS := --extra test --extra torch --extra coco --extra table --extra dask --extra plot --extra report

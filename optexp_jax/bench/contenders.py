@@ -11,6 +11,7 @@ from optexp_jax.bench.data import BenchData
 from optexp_jax.bench.enumeration import enumerate_best
 from optexp_jax.bench.outcome import Outcome, Role
 from optexp_jax.bench.peer import Peer, PeerSearch, name_peer, score_peer
+from optexp_jax.bench.peer_server import PeerFormula
 from optexp_jax.bench.turns import OverBudgetError, StillCompilingError
 from optexp_jax.bounds import PaperBounds
 from optexp_jax.concepts.table import ConceptTable
@@ -78,9 +79,7 @@ def our_methods(question: BenchQuestion) -> dict[str, AbstractMethod]:
     }
 
 
-def pair_table(
-    table: ConceptTable, neuron: NeuronCounts
-) -> Int64[np.ndarray, "concepts concepts"]:
+def pair_table(table: ConceptTable, neuron: NeuronCounts) -> Int64[np.ndarray, "concepts concepts"]:
     """Active locations that each pair of concepts shares."""
     incidence = table.signatures.incidence
     weighted = incidence * neuron.inside[:, None]
@@ -132,19 +131,18 @@ def _enumeration(data: BenchData, question: BenchQuestion, unit: int) -> Work:
     return enumerate_all
 
 
-def _peers_work(
-    data: BenchData, peer: Peer, search: PeerSearch, budget: float, unit: int
-) -> Work:
-    bitmap = data.units[unit].bitmap
-
+def _peers_work(data: BenchData, peer: Peer, search: PeerSearch, budget: float, unit: int) -> Work:
     def run() -> Finding:
         formula = peer.run(unit, search, budget).formula
-        assert bitmap is not None  # or else the peer had refused
-        return lambda: Outcome(
-            score_peer(data.table, bitmap, formula),
-            search == "optimal",
-            name_peer(data.table, formula),
-        )
+        return partial(_peers_outcome, data, unit, search, formula)
 
     return run
 
+
+def _peers_outcome(
+    data: BenchData, unit: int, search: PeerSearch, formula: PeerFormula | None
+) -> Outcome:
+    bitmap = data.units[unit].bitmap
+    assert bitmap is not None  # or else the peer had refused
+    score = score_peer(data.table, bitmap, formula)
+    return Outcome(score, search == "optimal", name_peer(data.table, formula))

@@ -5,7 +5,7 @@ Stand-ins have the shapes of the datasets that they are named after, and nothing
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class DataSize:
     """Concepts and samples."""
     high_samples: int = 22_210
     hard_samples: int = 2000
-    groups: BrodenGroups = BrodenGroups()
+    groups: BrodenGroups = field(default_factory=BrodenGroups)
     size: int = 112
 
     @classmethod

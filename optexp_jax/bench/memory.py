@@ -1,7 +1,7 @@
 """The most memory that one method holds for one unit, in a process of its own.
 
-It is the rise of the resident size from before the data is opened to the peak: the data, compiled
-programs and what the method makes, but neither the interpreter nor the libraries.
+It is the rise of the resident size from after the data is opened to the peak: compiled programs and
+what the method makes, but neither the interpreter nor the libraries nor the data.
 """
 
 import dataclasses
@@ -16,18 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from optexp_jax.bench.contenders import (
-    ENUMERATION,
-    LOWER_LIMIT,
     PEER_BEAM,
     PEER_OPTIMAL,
     BenchQuestion,
     contenders,
-    our_methods,
 )
 from optexp_jax.bench.data import BenchData, BenchUnit
 from optexp_jax.bench.peer import Peer, PeerSearch
 from optexp_jax.bench.resident import forget_peak, peak_bytes, resident_bytes
-from optexp_jax.bench.turns import OverBudgetError
+from optexp_jax.bench.turns import OverBudgetError, compiled
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.runs.shared import open_shared_table, share_table
 
@@ -53,9 +50,7 @@ class MemoryProbe:
         self._data, self._question = data, question
         self._folder = tempfile.TemporaryDirectory(prefix="optexp-bench-")
         folder = Path(self._folder.name)
-        # Locations are not needed: the unit is counted.
-        bare = dataclasses.replace(data.table, sample_map=None)
-        self._table = share_table(bare, folder)
+        self._table = share_table(data.table, folder)
         self._unit = folder / "unit.npy"
         counts = data.units[0].counts
         np.save(self._unit, np.stack([counts.active_patches, counts.active_counts]))
@@ -101,25 +96,21 @@ class MemoryProbe:
 def measure(task: MemoryTask) -> int | None:
     """Run a method in this process, which should do nothing else."""
     question = BenchQuestion(task.length, task.beam_size, task.budget)
-    forget_peak()
-    before = resident_bytes()
     table = open_shared_table(Path(task.table))
     counts = NeuronCounts.from_patches(table, *np.load(task.unit))
     data = BenchData("", "", table, (BenchUnit(counts),))
+    forget_peak()
+    before = resident_bytes()
     found: dict[str, Callable[[], object]] = {
         each.name: each.on(0)
         for each in contenders(data, question, None)
         if each.name == task.method
     }
     try:
-        found[task.method]()
+        compiled(found[task.method])
     except OverBudgetError:
         return None
     return max(0, peak_bytes() - before)
-
-
-MEASURABLE = (LOWER_LIMIT, *our_methods(BenchQuestion()), ENUMERATION, *PEER_SEARCH)
-"""Contenders whose memory can be told."""
 
 
 if __name__ == "__main__":

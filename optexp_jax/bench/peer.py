@@ -44,7 +44,7 @@ class PeerRun:
     seconds: float
     formula: PeerFormula | None
     peak_bytes: int
-    """The most memory that its process held so far, with the masks, over an idle one."""
+    """The most memory that its process held so far, beside the masks."""
 
 
 class Peer:
@@ -165,9 +165,7 @@ def name_peer(table: ConceptTable, formula: PeerFormula | None) -> str | None:
             return f"({name_peer(table, left)} {operator.upper()} {name_peer(table, right)})"
 
 
-def _peer_mask(
-    table: ConceptTable, formula: PeerFormula
-) -> Bool[np.ndarray, "samples *location"]:
+def _peer_mask(table: ConceptTable, formula: PeerFormula) -> Bool[np.ndarray, "samples *location"]:
     match formula:
         case int():
             return table.mask(table.names[formula])

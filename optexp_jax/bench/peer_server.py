@@ -29,12 +29,12 @@ def serve(folder: Path, settings: dict[str, int]) -> None:
 
     torch.set_num_threads(settings["threads"])
     answers = sys.stdout
-    forget_peak()
-    before = resident_bytes()
     data = np.load(folder / "data.npz")
     # It takes a mask as [sample, location].
     masks = [torch.from_numpy(mask.reshape(len(mask), -1)) for mask in data["masks"]]
     bitmaps = [torch.from_numpy(bitmap.reshape(len(bitmap), -1)) for bitmap in data["bitmaps"]]
+    forget_peak()
+    before = resident_bytes()
     shared: dict[str, Any] = {
         "masks": masks,
         "disjoint_info": torch.from_numpy(data["disjoint"]),

@@ -107,11 +107,8 @@ def number(value: float, unit: str = "") -> str:
     """A measured number with three digits, for people."""
     if not math.isfinite(value):
         return "never"
-    size = abs(value)
-    if size >= 1000 or value == int(value):
-        text = f"{value:,.0f}"
-    else:
-        text = f"{value:.3g}"
+    whole = abs(value) >= 1000 or value == int(value)
+    text = f"{value:,.0f}" if whole else f"{value:.3g}"
     return f"{text} {unit}".strip()
 
 

@@ -19,7 +19,7 @@ Tell = Callable[[str], None]
 SHORTEST = 0.02
 """Seconds that a turn of one piece of work should take at least; quicker work is repeated."""
 MOST_REPEATS = 2000
-MOST_FIRST_CALLS = 4
+MOST_FIRST_CALLS = 12
 """How often work is begun again that spent its budget on compilation."""
 
 
@@ -96,6 +96,7 @@ class _Lane(Generic[_T]):
     spent: float = 0.0
     repeats: int = 1
     stopped: str | None = None
+    done: bool = False
 
 
 def interleave(
@@ -125,7 +126,7 @@ def interleave(
         for name in names[at:] + names[:at]:
             lane = lanes[name]
             last = lane.seconds[-1] * lane.repeats if lane.seconds else 0.0
-            if lane.stopped is None and lane.spent + last <= budget:
+            if not lane.done and lane.spent + last <= budget:
                 tell(f"{name}, turn {turn + 1} of {turns}")
                 _take_turn(lane, shortest, clock)
     return {
@@ -134,19 +135,23 @@ def interleave(
     }
 
 
+def compiled(work: Callable[[], _T]) -> _T:
+    """What the work returns, begun again as long as compilation takes its budget."""
+    for _ in range(MOST_FIRST_CALLS - 1):
+        try:
+            return work()
+        except StillCompilingError:
+            continue
+    return work()
+
+
 def _first_call(work: Callable[[], _T], clock: Callable[[], float]) -> _Lane[_T]:
     start = clock()
-    said = ""
-    for _ in range(MOST_FIRST_CALLS):
-        try:
-            result = work()
-            return _Lane(work, clock() - start, result, [])
-        except StillCompilingError as error:
-            said = str(error)
-        except OverBudgetError as error:
-            said = str(error)
-            break
-    return _Lane(work, clock() - start, None, [], stopped=said)
+    try:
+        result = compiled(work)
+    except OverBudgetError as error:
+        return _Lane(work, clock() - start, None, [], stopped=str(error), done=True)
+    return _Lane(work, clock() - start, result, [])
 
 
 def _take_turn(lane: _Lane[_T], shortest: float, clock: Callable[[], float]) -> None:
@@ -167,7 +172,7 @@ def _take_turn(lane: _Lane[_T], shortest: float, clock: Callable[[], float]) -> 
         # A first call that just made it: without seconds of its own it counts as one that did not.
         if not lane.seconds:
             lane.result, lane.stopped = None, str(error)
-        lane.spent = float("inf")  # It takes part in the first turns or in none.
+        lane.done = True  # It takes part in the first turns or in none.
         return
     lane.seconds.append(taken / lane.repeats)
     lane.spent += taken

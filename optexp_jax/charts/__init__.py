@@ -8,6 +8,7 @@ except ImportError as error:
     raise ImportError('Charts need Altair: pip install "optexp-jax[report]".') from error
 
 from optexp_jax.charts.comparison import comparison_chart, gain_histogram, iou_scatter
+from optexp_jax.charts.growth import growth_chart
 from optexp_jax.charts.saving import CHART_FILES, as_html, save_chart
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "as_html",
     "comparison_chart",
     "gain_histogram",
+    "growth_chart",
     "iou_scatter",
     "save_chart",
 ]

@@ -19,9 +19,9 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
     """Add what the command takes."""
     about = "; ".join(f"`{name}`: {line}" for name, line in SUITES.items())
     parser.description = (
-        "Measure speed, memory and quality. Methods take turns, and times are told as ratios within "
-        f"a turn. Suites are {about}. Data is generated unless `--data` names real images. Exit "
-        "code 1 if two exact methods disagree, or a figure is above its limit."
+        "Measure speed, memory and quality. Methods take turns, and times are told as ratios "
+        f"within a turn. Suites are {about}. Data is generated unless `--data` names real images. "
+        "Exit code 1 if two exact methods disagree, or a figure is above its limit."
     )
     parser.epilog = "example: optexp bench --quick --json figures.json"
     parser.add_argument(
@@ -74,6 +74,10 @@ def _run(options: Namespace) -> None:
     from optexp_jax.bench.suites import run_suite
     from optexp_jax.cli.bench_output import Doings, print_report
 
+    if options.plot is not None:
+        from optexp_jax.charts.saving import check_chart_file
+
+        check_chart_file(options.plot)  # before an hour of work
     plan = _plan(options)
     machine = Machine.here()
     print(machine)
@@ -86,9 +90,11 @@ def _run(options: Namespace) -> None:
     if options.json is not None:
         write_reports(options.json, reports, machine)
     if options.plot is not None:
-        from optexp_jax.bench.growth_plot import plot_growth
+        from optexp_jax.charts import growth_chart, save_chart
 
-        plot_growth(next(each.rows for each in reports if each.suite == "growth"), options.plot)
+        rows = next(each.rows for each in reports if each.suite == "growth")
+        options.plot.parent.mkdir(parents=True, exist_ok=True)
+        save_chart(growth_chart(rows), options.plot, title="Time against size")
     _fail_if_wrong(reports)
 
 

@@ -4,14 +4,15 @@ import sys
 import time
 
 import rich.box
+from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
 from optexp_jax.bench.report import BenchFigure, BenchTable, SuiteReport, number
-from optexp_jax.cli.console import results_console
 from optexp_jax.cli.terminal import make_console
 
+WIDTH = 220
 EVERY = 2.0
 """Seconds between two lines where stderr is no terminal."""
 
@@ -47,7 +48,7 @@ class Doings:
 
 def print_report(report: SuiteReport) -> None:
     """Tables and figures of a suite."""
-    console = results_console()
+    console = _console()
     heading = f"{report.suite}: {report.title}, {report.seconds:.0f} s"
     console.print(heading, markup=False, highlight=False, soft_wrap=True)
     for table in report.tables:
@@ -61,11 +62,18 @@ def print_report(report: SuiteReport) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def _console() -> Console:
+    """As for all results, but wider: methods have many columns."""
+    console = make_console()
+    return console if console.is_terminal else make_console(width=WIDTH, no_color=True)
+
+
 def _rich(table: BenchTable) -> Table:
-    console = results_console()
+    console = _console()
     shown = Table(box=rich.box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     for name in table.columns:
-        shown.add_column(name, justify="right" if name in table.numbers else "left")
+        justify = "right" if name in table.numbers else "left"
+        shown.add_column(name, justify=justify, no_wrap=not console.is_terminal)
     for row in table.rows:
         shown.add_row(*(Text(cell) for cell in row))
     return shown

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from optexp_jax.bench.contenders import (
@@ -230,7 +230,7 @@ def _with_memory(
                 measured.append(row)
                 continue
             tell(f"{data.name}: memory of {row.method}")
-            measured.append(MethodRow(**{**vars(row), "peak_bytes": probe.peak(row.method)}))
+            measured.append(replace(row, peak_bytes=probe.peak(row.method)))
     return measured
 
 

@@ -34,8 +34,8 @@ SEED = 0
 class GrowthSizes:
     """Sizes of each axis, what the others are meanwhile, and units at each point."""
 
-    concepts: tuple[int, ...] = (50, 100, 200, 400, 800)
-    signatures: tuple[int, ...] = (5_000, 10_000, 20_000, 40_000, 80_000)
+    concepts: tuple[int, ...] = (50, 100, 200, 400, 800, 1_600)
+    signatures: tuple[int, ...] = (5_000, 20_000, 80_000, 320_000)
     length: tuple[int, ...] = (2, 3, 4, 5)
     beam_size: tuple[int, ...] = (1, 2, 5, 10, 20, 50)
     units: tuple[int, ...] = (1, 2, 4, 8, 16)
@@ -49,15 +49,15 @@ class GrowthSizes:
     @classmethod
     def quick(cls) -> "GrowthSizes":
         return cls(
-            concepts=(32, 64, 128),
-            signatures=(2_000, 4_000, 8_000),
+            concepts=(64, 128, 256, 512),
+            signatures=(2_000, 8_000, 32_000),
             length=(2, 3, 4),
-            beam_size=(2, 5, 10),
-            units=(1, 2, 4),
-            fixed_concepts=64,
-            fixed_signatures=4_000,
-            few_concepts=32,
-            few_signatures=1_000,
+            beam_size=(2, 5, 20),
+            units=(1, 2, 4, 8),
+            fixed_concepts=128,
+            fixed_signatures=8_000,
+            few_concepts=24,
+            few_signatures=500,
             units_each=2,
         )
 
@@ -92,9 +92,7 @@ def measure(sizes: GrowthSizes, plan: BenchPlan, tell: Tell) -> Iterator[Growth]
     long = {n: _data(sizes.fixed_concepts, n, sizes.units_each) for n in sizes.signatures}
     for axis, points in ((CONCEPTS, wide), (SIGNATURES, long)):
         for name, method in searches.items():
-            works = {
-                size: partial(_explain_all, *data, method) for size, data in points.items()
-            }
+            works = {size: partial(_explain_all, *data, method) for size, data in points.items()}
             yield _grow(axis, name, works, plan, tell)
     small = _data(sizes.few_concepts, sizes.few_signatures, sizes.units_each)
     by_length = {
