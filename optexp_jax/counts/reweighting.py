@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from optexp_jax.concepts.inputs import MAX_LOCATIONS, to_counts
+from optexp_jax.concepts.inputs import MAX_LOCATIONS, to_counts, to_numpy
 from optexp_jax.concepts.patches import Patches
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
@@ -23,10 +23,12 @@ class Reweighting:
     """
 
     original: ConceptTable
-    weights: Int64[np.ndarray, " samples"]
+    weights: Any
+    """One a sample: whole numbers, or booleans for samples that count once or not at all."""
 
     def __post_init__(self) -> None:
-        weights = to_counts(self.weights, "weights")
+        given = to_numpy(self.weights, "weights")
+        weights = to_counts(given.astype(np.int64) if given.dtype == bool else given, "weights")
         if len(weights) != self.original.n_samples:
             raise ValueError(
                 f"There are {len(weights)} weights; the table has {self.original.n_samples} "

@@ -5,11 +5,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
-from optexp_jax.counts.reweighting import Reweighting, complement
+from optexp_jax.counts.reweighting import Reweighting
 from optexp_jax.counts.scores import Score, iou
 from optexp_jax.explain import check_question, firing
 from optexp_jax.explanation import Status
@@ -105,8 +103,8 @@ def score_folds(
     """`held_out` for folds that are dealt already."""
     scores: list[list[FoldScore]] = [[] for _ in units]
     for k in range(dealt.n):
-        fold = dealt.held_out(k).astype(np.int64)
-        elsewhere, here = Reweighting(table, complement(fold)), Reweighting(table, fold)
+        fold = dealt.held_out(k)
+        elsewhere, here = Reweighting(table, ~fold), Reweighting(table, fold)
         for unit, counts in enumerate(units):
             scores[unit].append(_score_fold(elsewhere, here, counts, method))
             if progress is not None:

@@ -76,5 +76,11 @@ def test_what_needs_locations_says_so():
         weighted.select(["c0"])
 
 
+def test_booleans_are_weights():
+    half = Reweighting(small_table(), np.array([False, True]))
+    assert half.weights.tolist() == [0, 1]
+    assert half.table.n_locations == 2
+
+
 def test_complement_is_what_has_no_weight():
     assert complement([0, 2, 0, 1]).tolist() == [1, 0, 1, 0]
