@@ -9,6 +9,7 @@ from optexp_jax.pictures import SampleImages
 from optexp_jax.report.layers import ReportLayer
 from optexp_jax.report.picture_data import Pictures, ShownSamples
 from optexp_jax.report.summary import LayerSummary
+from optexp_jax.report.whatif_files import WhatIfFiles
 
 
 @dataclass(frozen=True, eq=False)
