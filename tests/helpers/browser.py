@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def find_programs() -> tuple[str, str]:
 
 
 @contextmanager
-def open_browser(width: int = 1280, height: int = 900) -> Iterator[Any]:
+def open_browser(width: int = 1280, height: int = 900) -> Generator[Any]:
     """A browser without a window, which keeps a log of its console and of every request."""
     browser, driver = find_programs()
     from selenium.webdriver import Chrome, ChromeOptions

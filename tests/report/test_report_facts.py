@@ -26,18 +26,20 @@ from optexp_jax.report.unit_facts import highest_of_any_formula
 XOR = ox.Operator("XOR", p=True, q=True, r=False)
 
 
-@st.composite
-def small_units(draw: st.DrawFn) -> tuple[ox.ConceptTable, ox.NeuronCounts]:
-    n = draw(st.integers(1, 4))
-    bits = st.lists(st.booleans(), min_size=12, max_size=12)
-    masks = np.array([draw(bits) for _ in range(n)]).reshape(n, 2, 6)
-    table = ox.ConceptTable.from_masks(masks, [f"c{k}" for k in range(n)])
-    return table, table.count(np.array(draw(bits)).reshape(2, 6))
+BITS = st.lists(st.booleans(), min_size=12, max_size=12)
+MASKS = st.lists(BITS, min_size=1, max_size=4)
 
 
-@given(small_units(), st.data())
-def test_steps_are_the_published_quantities(unit, data: st.DataObject):
-    table, counts = unit
+def small_unit(masks: list[list[bool]], bitmap: list[bool]):
+    n = len(masks)
+    names = [f"c{k}" for k in range(n)]
+    table = ox.ConceptTable.from_masks(np.array(masks).reshape(n, 2, 6), names)
+    return table, table.count(np.array(bitmap).reshape(2, 6))
+
+
+@given(MASKS, BITS, st.data())
+def test_steps_are_the_published_quantities(masks, bitmap, data: st.DataObject):
+    table, counts = small_unit(masks, bitmap)
     names = data.draw(st.permutations(table.names))
     operators = data.draw(
         st.lists(
@@ -61,9 +63,9 @@ def test_steps_are_the_published_quantities(unit, data: st.DataObject):
     assert sum(step.change.extras for step in steps) == steps[-1].after.extras
 
 
-@given(small_units())
-def test_no_set_of_signatures_is_above_the_limit_of_any_formula(unit):
-    _, counts = unit
+@given(MASKS, BITS)
+def test_no_set_of_signatures_is_above_the_limit_of_any_formula(masks, bitmap):
+    _, counts = small_unit(masks, bitmap)
     rows = range(1, len(counts.inside))
     best = max(
         Fraction(
@@ -111,9 +113,7 @@ def test_copied_python_makes_the_formula_again():
 
 def test_copied_latex_escapes_names():
     formula = ox.Formula.parse('(a_b OR "50% {x}") AND NOT "$"')
-    assert as_latex(formula) == (
-        r"$((\text{50\% \{x\}} \lor \text{a\_b}) \land \lnot \text{\$})$"
-    )
+    assert as_latex(formula) == (r"$((\text{50\% \{x\}} \lor \text{a\_b}) \land \lnot \text{\$})$")
 
 
 @given(st.text())

@@ -94,7 +94,7 @@ def test_the_threshold_is_a_setting(runs: ReportRuns, tmp_path: Path):
     build_report([runs.optimal], tmp_path / "out", ReportSettings(threshold=1.0))
     assert "IoU below 1" in (tmp_path / "out/units/0.html").read_text()
     with pytest.raises(ValueError, match="0 to 1"):
-        ReportSettings(threshold=4)
+        ReportSettings(threshold=4.0)
 
 
 def test_the_command(runs: ReportRuns, tmp_path: Path, capsys, monkeypatch):
