@@ -82,9 +82,9 @@
   const columns = [
     data.thumb && { title: "top", field: "thumb", formatter: thumbnail, headerSort: false, width: 76, cssClass: "thumb-cell" },
     { title: "unit", field: "unit", formatter: unitLink, ...right, headerSortStartingDir: "asc", width: 66 },
-    { title: "formula", field: "formula", formatter: formula, minWidth: 165, widthGrow: 4, sorter: "string" },
+    { title: "formula", field: "formula", formatter: formula, minWidth: 150, widthGrow: 4, sorter: "string" },
     { title: "IoU", field: "iou", formatter: bar, ...right, ...empty, width: 98 },
-    has("one") && { title: "one concept", field: "one", formatter: one, ...right, ...empty, width: 120 },
+    has("one") && { title: "one concept", field: "one", formatter: one, ...right, ...empty, width: 134 },
     has("p") && { title: "p", field: "p", formatter: number(3), ...right, ...empty, width: 66, headerSortStartingDir: "asc" },
     has("active") && { title: "active", field: "active", formatter: percent, ...right, ...empty, width: 82 },
     has("precision") && { title: "precision", field: "precision", formatter: percent, ...right, ...empty, width: 106 },
