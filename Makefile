@@ -87,7 +87,7 @@ $(BIN)/python:
 INPUTS := Makefile pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-demo: $(INPUTS)
-	$(PIP) -e ".[torch]"
+	$(PIP) -e ".[torch,report]"
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)

@@ -5,19 +5,18 @@ other scenes to tell concepts. What its units respond to was not designed, so th
 found, not planted.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from optexp_jax.activations import ActivationRange, LayerUnits, TopQuantile
+from optexp_jax.activations import LayerUnits, TopQuantile
 from optexp_jax.activations.torch_import import require_torch
 from optexp_jax.concepts import ConceptTable
-from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.datasets import DatasetSpec
 from optexp_jax.datasets.build import build_table
-from optexp_jax.explain import explain
-from optexp_jax.explanation import Explanation
-from optexp_jax.methods import NetDissect, Optimal
+from optexp_jax.methods import Optimal
+from optexp_jax.runs import Observer, Run, explain_layer
+from optexp_jax.runs.layers import StoredLayer
 
 N_SCENES = 300
 MODEL = "demo"
@@ -29,22 +28,15 @@ class Demo:
     """The units of the network's layer, over the annotated scenes that it was shown."""
 
     spec: DatasetSpec
-    units: LayerUnits
+    layer: StoredLayer
+
+    @cached_property
+    def units(self) -> LayerUnits:
+        return LayerUnits.open(self.layer.table, self.layer.activations, TopQuantile())
 
     @property
     def table(self) -> ConceptTable:
         return self.units.table
-
-
-@dataclass(frozen=True, eq=False)
-class DemoResult:
-    """A unit's best single concept and best formula."""
-
-    unit: int
-    active_range: ActivationRange
-    counts: NeuronCounts
-    single: Explanation
-    best: Explanation
 
 
 def make_demo(folder: Path, seed: int = 0) -> Demo:
@@ -56,22 +48,11 @@ def make_demo(folder: Path, seed: int = 0) -> Demo:
     table, activations = folder / "table.zarr", folder / f"{LAYER}.zarr"
     build_table(spec.open(), table, spec=spec)
     record_activations(load_model(MODEL), LAYER, find_images(table), activations)
-    return Demo(spec, LayerUnits.open(table, activations, TopQuantile()))
+    return Demo(spec, StoredLayer(str(table), str(activations)))
 
 
-def explain_demo(demo: Demo, length: int = 3) -> Iterator[DemoResult]:
-    """Explain each unit by one concept and by at most `length`, with a proof.
-
-    Units that are never active are left out.
-    """
-    single, best = NetDissect(), Optimal(length)
-    every = range(demo.units.n_units)
-    for unit, counts in zip(every, demo.units.counts(every), strict=True):
-        if counts.size:
-            yield DemoResult(
-                unit,
-                demo.units.range_of(unit),
-                counts,
-                explain(demo.table, counts, single),
-                explain(demo.table, counts, best),
-            )
+def explain_demo(
+    demo: Demo, folder: Path, length: int = 3, observer: Observer | None = None
+) -> Run:
+    """Explain each unit by at most `length` concepts, with a proof, into a run."""
+    return explain_layer(folder, demo.layer, Optimal(length), observer=observer)

@@ -2,6 +2,8 @@
 
 import enum
 import math
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +11,10 @@ from optexp_jax.counts.neuron_summary import NeuronSummary
 from optexp_jax.counts.scores import Score
 from optexp_jax.counts.unverified import UnverifiedStep
 from optexp_jax.formulas.formula import Formula
+from optexp_jax.unit_card import CardAreas, CardFact, UnitCard
+
+MOST_SHOWN = 10
+"""Runners-up on a card."""
 
 
 class Status(enum.StrEnum):
@@ -212,11 +218,66 @@ class Explanation:
             f"with upper bound {self.upper_bound:.4f}: {stopped_by.advice}"
         )
 
+    def show(self, images: Sequence[Any] = ()) -> None:
+        """Show the card in a notebook, with images if there are any; elsewhere print a line.
+
+        Images are arrays `[row, column, colour]` of bytes, such as the `overlay` of
+        `optexp_jax.pictures.overlays(...)`.
+        """
+        # Only where IPython runs: importing it takes longer than most searches.
+        shell = sys.modules.get("IPython")
+        if shell is None or shell.get_ipython() is None:
+            print(self)
+            return
+        from IPython.display import HTML, display
+
+        display(HTML(self.to_html(images)))
+
+    def to_html(self, images: Sequence[Any] = ()) -> str:
+        """The unit card as a piece of HTML."""
+        return self._card.to_html(images)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    @property
+    def _card(self) -> UnitCard:
+        facts = [CardFact("IoU", f"{self.iou:.4f}")]
+        areas, neuron = None, self.neuron
+        if neuron is not None:
+            single = neuron.single
+            alone = "none" if single.concept is None else str(Formula.concept(single.concept))
+            facts += [
+                CardFact("one concept", f"{single.iou:.4f} ({alone})"),
+                CardFact("active", f"{neuron.active_share:.2%}"),
+                CardFact("precision", f"{self.precision:.1%}"),
+                CardFact("recall", f"{self.recall:.1%}"),
+                CardFact("highest IoU for these sizes", f"{self.highest_for_sizes:.4f}"),
+            ]
+            missed = neuron.active - self.intersection
+            extras = self.union - neuron.active
+            areas = CardAreas(self.intersection, missed, extras)
+        others = tuple(
+            CardFact(str(other.formula), f"IoU {other.iou:.4f}") for other in self.runners_up
+        )
+        notes = [f"{step}: no data can verify that" for step in self.unverified]
+        notes += [f"same locations: {formula}" for formula in self.equivalents]
+        return UnitCard(
+            self._formula_text, self._claim, tuple(facts), areas, others[:MOST_SHOWN], tuple(notes)
+        )
+
+    @property
+    def _formula_text(self) -> str:
+        return "no concept overlaps the neuron" if self.formula is None else str(self.formula)
+
+    @property
+    def _claim(self) -> str:
+        if self.status is Status.OPTIMAL:
+            return "optimal"
+        stopped_by = self.stats.stopped_by
+        stopped = "" if stopped_by is None else f", {stopped_by.reason}"
+        return f"feasible, upper bound {self.upper_bound:.4f}{stopped}"
+
     def __str__(self) -> str:
-        formula = "no concept overlaps the neuron" if self.formula is None else str(self.formula)
-        claim = "optimal"
-        if self.status is not Status.OPTIMAL:
-            stopped_by = self.stats.stopped_by
-            stopped = "" if stopped_by is None else f", {stopped_by.reason}"
-            claim = f"feasible, upper bound {self.upper_bound:.4f}{stopped}"
-        return f"{formula}  IoU {self.iou:.4f} ({self.intersection}/{self.union}, {claim})"
+        counts = f"{self.intersection}/{self.union}"
+        return f"{self._formula_text}  IoU {self.iou:.4f} ({counts}, {self._claim})"

@@ -19,6 +19,7 @@ LAYERS = (
     "formulas",
     "concepts",
     "counts",
+    "unit_card",
     "explanation",
     "search",
     "bounds.base",

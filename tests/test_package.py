@@ -147,7 +147,8 @@ RUNTIME_EXTRAS = ("torch", "coco", "table", "report", "plot", "dask")
 IMPORT_NAMES = {"pillow": "PIL", "vl_convert_python": "vl_convert"}
 NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision"}
 """What JAX and pandas import; what brings distributed; what is imported by a name in a string."""
-BROUGHT = {"distributed"}
+BROUGHT = {"distributed", "IPython"}
+"""By dask, and by the notebook in which a card is shown."""
 
 
 def test_what_is_imported_is_declared_and_the_other_way_round():

@@ -5,6 +5,7 @@ import statistics
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 import optexp_jax
-from optexp_jax.cli.console import results_console, with_progress
+from optexp_jax.cli.console import results_console
 from optexp_jax.cli.parsing import at_least
+from optexp_jax.cli.progress import make_display
 from optexp_jax.cli.terminal import make_console
-from optexp_jax.demo import LAYER, MODEL, Demo, DemoResult, explain_demo, make_demo
+from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept
+from optexp_jax.demo import LAYER, MODEL, Demo, explain_demo, make_demo
 from optexp_jax.explanation import Explanation, Status
+from optexp_jax.formulas.formula import Formula
+from optexp_jax.runs.results import UnitResult
+from optexp_jax.runs.run import Run
 
 SHOWN = 12
 """Units in the table; the JSON has all."""
@@ -40,20 +46,67 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         default=3,
         help="most concepts in a formula (default: 3); 4 takes minutes",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        default=Path("optexp-demo-report"),
+        help="folder for a report with pictures of the units (default: optexp-demo-report)",
+    )
+    parser.add_argument(
+        "--no-report", dest="report", action="store_const", const=None, help="write no report"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON instead of a table, without a report"
+    )
     parser.set_defaults(run=_run_demo)
 
 
 def _run_demo(options: Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="optexp-demo-") as folder:
-        with make_console(stderr=True).status("Drawing scenes and showing them to the network"):
+        console = make_console(stderr=True)
+        with console.status("Drawing scenes and showing them to the network"):
             demo = make_demo(Path(folder), options.seed)
-        searches = explain_demo(demo, options.length)
-        results = list(with_progress(searches, demo.units.n_units, "Explaining units"))
+        display = make_display(quiet=not console.is_terminal)
+        run = explain_demo(demo, Path(folder) / "run", options.length, display)
+        # Units that are never active are left out.
+        results = [found for each in run.results if (found := DemoResult.of(each)) is not None]
         if options.json:
             print(json.dumps(_demo_json(options, demo, results), indent=2))
-        else:
-            _print_demo(options, demo, results)
+            return
+        _print_demo(options, demo, results)
+        lines = [] if options.report is None else [_report(run, options.report)]
+        lines.append("Next: README.md shows how to do this with your own annotations and units.")
+        for line in lines:
+            results_console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _report(run: Run, out: Path) -> str:
+    """Write the report of the units, and say where it is; or what it needs."""
+    try:
+        from optexp_jax.report import ReportSettings, build_report
+    except ImportError as error:
+        return f'For a report with pictures: pip install "optexp-jax[report]" ({error}).'
+    with make_console(stderr=True).status("Writing the report"):
+        page = build_report([run], out, ReportSettings(title="Units of the demo"))
+    return f"Look at the units: open {page} in a browser."
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """A unit with its best formula and its best single concept."""
+
+    unit: int
+    best: Explanation
+    neuron: NeuronSummary
+
+    @classmethod
+    def of(cls, result: UnitResult) -> "DemoResult | None":
+        """None for a unit that could not be explained."""
+        found = result.explanation
+        if found is None or found.neuron is None:
+            return None
+        return cls(result.unit, found, found.neuron)
 
 
 def _print_demo(options: Namespace, demo: Demo, results: Sequence[DemoResult]) -> None:
@@ -74,36 +127,27 @@ def _print_demo(options: Namespace, demo: Demo, results: Sequence[DemoResult]) -
     table.add_column("IoU", justify="right")
     table.add_column("status", no_wrap=True)
     for result in best_first:
+        single = result.neuron.single
         table.add_row(
             f"unit {result.unit}",
-            f"{result.counts.size / demo.table.n_locations:.2%}",
-            *_formula_cells(result.single),
-            *_formula_cells(result.best),
+            f"{result.neuron.active_share:.2%}",
+            Text(single.concept or "none"),
+            f"{single.iou:.3f}",
+            Text(str(result.best.formula or "none")),
+            f"{result.best.iou:.3f}",
             str(result.best.status),
         )
     console.print(table)
     proved = sum(result.best.status is Status.OPTIMAL for result in results)
+    one = statistics.fmean(result.neuron.single.iou for result in results)
+    best = statistics.fmean(result.best.iou for result in results)
     console.print(
-        f"All {len(results)} units: mean IoU {_mean(result.single for result in results):.3f} with "
-        f"one concept, {_mean(result.best for result in results):.3f} with at most "
+        f"All {len(results)} units: mean IoU {one:.3f} with one concept, {best:.3f} with at most "
         f"{options.length}; {proved} formulas are proved to be the best.",
         highlight=False,
         soft_wrap=True,
     )
     console.print(repr(demo.table), markup=False, highlight=False, soft_wrap=True)
-    console.print(
-        "Next: README.md shows how to do this with your own annotations and units.",
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-def _mean(explanations: Any) -> float:
-    return statistics.fmean(explanation.iou for explanation in explanations)
-
-
-def _formula_cells(explanation: Explanation) -> tuple[Text, str]:
-    return Text(str(explanation.formula or "none")), f"{explanation.iou:.3f}"
 
 
 def _demo_json(options: Namespace, demo: Demo, results: Sequence[DemoResult]) -> dict[str, Any]:
@@ -124,13 +168,22 @@ def _demo_json(options: Namespace, demo: Demo, results: Sequence[DemoResult]) ->
         "units": [
             {
                 "unit": result.unit,
-                "low": result.active_range.low,
-                "active": result.counts.size,
-                "single": _explanation_json(result.single),
+                "low": demo.units.range_of(result.unit).low,
+                "active": result.neuron.active,
+                "single": _single_json(result.neuron.single),
                 "best": _explanation_json(result.best),
             }
             for result in results
         ],
+    }
+
+
+def _single_json(single: SingleConcept) -> dict[str, Any]:
+    return {
+        "formula": None if single.concept is None else str(Formula.concept(single.concept)),
+        "intersection": single.intersection,
+        "union": single.union,
+        "iou": single.iou,
     }
 
 

@@ -2,13 +2,10 @@
 
 import io
 
-try:
-    from matplotlib.axes import Axes
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.text import Text
-except ImportError as error:
-    raise ImportError('Plots need matplotlib: pip install "optexp-jax[plot]".') from error
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from optexp_jax.formulas.text import escape_unprintable
 

@@ -21,8 +21,9 @@ SCENES = 10
 
 
 @pytest.fixture(autouse=True)
-def _few_scenes(monkeypatch: pytest.MonkeyPatch):
+def _few_scenes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr("optexp_jax.demo.N_SCENES", SCENES)
+    monkeypatch.chdir(tmp_path)  # where the report would go
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +55,9 @@ def test_demo_json_recomputes(capsys: pytest.CaptureFixture[str], small_demo: De
             mask = ox.Formula.parse(found["formula"], table).evaluate(masks)
             assert found["intersection"] == np.count_nonzero(mask & bitmap)
             assert found["union"] == np.count_nonzero(mask | bitmap)
-            assert found["iou"] == found["upper_bound"] == found["intersection"] / found["union"]
-            assert found["status"] == "optimal"
+            assert found["iou"] == found["intersection"] / found["union"]
+        assert entry["best"]["iou"] == entry["best"]["upper_bound"]
+        assert entry["best"]["status"] == "optimal"
         best_concept = max(overlap(mask, bitmap) for mask in masks.values())
         assert entry["single"]["iou"] == best_concept
         assert entry["best"]["iou"] >= best_concept
@@ -72,7 +74,8 @@ def test_demo_table_is_plain_when_piped(
 ):
     monkeypatch.setattr(demo, "make_demo", lambda folder, seed: small_demo)
     first = run_json(capsys, "demo", "--length", "1")
-    assert cli.main(["demo", "--length", "1"]) == 0
+    assert not Path("optexp-demo-report").exists()
+    assert cli.main(["demo", "--length", "1", "--no-report"]) == 0
     captured = capsys.readouterr()
     assert captured.err == "", "a progress bar belongs on a terminal only"
     assert "\x1b" not in captured.out
@@ -86,6 +89,28 @@ def test_demo_table_is_plain_when_piped(
         assert entry["best"]["formula"] in row
         assert f"{entry['best']['iou']:.3f}" in row
     assert "README" in lines[-1]
+
+
+def test_demo_ends_with_a_report(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, small_demo: Demo
+):
+    pytest.importorskip("altair")
+    monkeypatch.setattr(demo, "make_demo", lambda folder, seed: small_demo)
+    assert cli.main(["demo", "--length", "1"]) == 0
+    page = Path("optexp-demo-report/index.html")
+    assert f"Look at the units: open {page} in a browser." in capsys.readouterr().out.splitlines()
+    assert "<html" in page.read_text(encoding="utf-8")
+    assert cli.main(["demo", "--length", "1", "--report", "other"]) == 0
+    assert Path("other/index.html").exists()
+
+
+def test_demo_says_what_a_report_needs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, small_demo: Demo
+):
+    monkeypatch.setattr(demo, "make_demo", lambda folder, seed: small_demo)
+    monkeypatch.setitem(sys.modules, "optexp_jax.report", None)
+    assert cli.main(["demo", "--length", "1"]) == 0
+    assert 'pip install "optexp-jax[report]"' in capsys.readouterr().out
 
 
 def test_demo_without_torch_says_how_to_get_it(

@@ -55,6 +55,22 @@ def test_no_figure_of_others_is_touched(tmp_path: Path):
     assert (tmp_path / "a.png").stat().st_size > 1000
 
 
+def test_without_matplotlib_plots_say_what_to_install():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "import optexp_jax as ox\n"
+        "assert 'overlay' in dir(ox.plot)\n"
+        "try: ox.plot.overlay\n"
+        "except ImportError as error: assert 'optexp-jax[plot]' in str(error)\n"
+        "else: raise AssertionError\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'pie'"):
+        plot.pie  # noqa: B018
+    for name in plot.__all__:
+        assert getattr(plot, name).__name__ == name
+
+
 def test_a_diagram_joins_concepts_in_their_order():
     figure = plot.formula_diagram(ox.Formula.parse('(b OR "$a$") AND NOT c'))
     texts = figure.axes[0].texts
