@@ -11,9 +11,10 @@ from optexp_jax.formulas.formula import Formula
 from optexp_jax.pictures import NoPicturesError, SampleImages, SampleOrder
 from optexp_jax.report.compare_page import write_comparison
 from optexp_jax.report.concept_pages import concept_links, write_concepts
+from optexp_jax.report.layer_facts import LayerFacts
 from optexp_jax.report.layers import ReportLayer
 from optexp_jax.report.overview_page import write_overview
-from optexp_jax.report.picture_data import Pictures, ShownSamples, choose_shown, write_pictures
+from optexp_jax.report.picture_data import ShownSamples, choose_shown, write_pictures
 from optexp_jax.report.summary import LayerSummary
 from optexp_jax.report.unit_facts import UnitFacts, unit_facts
 from optexp_jax.report.unit_page import UnitPages
@@ -31,30 +32,6 @@ class LayerEntry:
 
     title: str
     summary: LayerSummary
-
-
-@dataclass(frozen=True, eq=False)
-class LayerSite:
-    """All that the pages of a layer are made of."""
-
-    layer: ReportLayer
-    summary: LayerSummary
-    shown: Mapping[int, ShownSamples]
-    pictures: Pictures | None
-    no_pictures: str | None
-    """Why there are no pictures, where there are none."""
-    images: SampleImages | None
-    what_if: WhatIfFiles | None
-    """The data of the editor on the pages of units, where counts are at hand."""
-    comparisons: tuple[Comparison, ...]
-    links: Mapping[str, str]
-    """Pages of concepts."""
-    root: str
-    """The way from the layer's folder to that of the whole report."""
-    up: str | None
-    """The index of layers, if there is one."""
-    threshold: float
-    folder: Path
 
 
 def write_layer(
@@ -96,7 +73,7 @@ def write_layer(
     if what_if is not None and pictures is not None:
         what_if.write_samples(each.galleries[SampleOrder.PEAK] for each in shown.values())
     summary = LayerSummary(tuple(facts), len(layer.run.configuration["units"]), _categories(layer))
-    site = LayerSite(
+    site = LayerFacts(
         layer=layer,
         summary=summary,
         shown=shown,

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def find_programs() -> tuple[str, str]:
 
 
 @contextmanager
-def open_browser(width: int = 1280, height: int = 900) -> Iterator[Any]:
+def open_browser(width: int = 1280, height: int = 900) -> Generator[Any]:
     """A browser without a window, which keeps a log of its console and of every request."""
     browser, driver = find_programs()
     from selenium.webdriver import Chrome, ChromeOptions
@@ -73,11 +73,12 @@ def requested(browser: Any) -> set[str]:
     return found
 
 
-def accessibility_findings(browser: Any) -> list[str]:
-    """Serious and critical findings of axe-core on the page that is open."""
+def accessibility_findings(browser: Any, part: str = "html") -> list[str]:
+    """Serious and critical findings of axe-core on the page that is open, or on a part of it."""
     browser.execute_script(AXE.read_text(encoding="utf-8"))
     found = browser.execute_async_script(
-        "const done = arguments[0]; axe.run(document).then((result) => done(result.violations));"
+        "const [part, done] = arguments;axe.run(part).then((result) => done(result.violations));",
+        part,
     )
     return [
         f"{each['id']} ({each['impact']}): {node['html']}"

@@ -82,15 +82,15 @@ def repr_name(rng: np.random.Generator, name: str) -> str:
     """A name as a formula has it, or in quotes with needless escapes."""
     if rng.random() < 0.6:
         return str(ox.Formula.concept(name))
-    escaped = [
-        f"\\u{ord(c):04x}"
-        if ord(c) < 0x10000 and c != "\\"
-        else f"\\U{ord(c):08X}"
-        if rng.random() < 0.5 or c in '"\\' or 0xD800 <= ord(c) < 0xE000
-        else c
-        for c in name
-    ]
-    return '"' + "".join(escaped) + '"'
+    return '"' + "".join(written_character(rng, character) for character in name) + '"'
+
+
+def written_character(rng: np.random.Generator, character: str) -> str:
+    code = ord(character)
+    plain = character not in '"\\' and not 0xD800 <= code < 0xE000
+    if plain and rng.random() < 0.5:
+        return character
+    return f"\\u{code:04x}" if code < 0x10000 and rng.random() < 0.7 else f"\\U{code:08X}"
 
 
 def gap(rng: np.random.Generator) -> str:

@@ -9,6 +9,7 @@ from helpers.browser import console_errors
 from helpers.support import thorough
 from helpers.whatif_cases import (
     NAMES,
+    Case,
     damage,
     in_browser,
     in_python,
@@ -63,10 +64,52 @@ def test_a_unit_that_nothing_overlaps(browser: Any, tmp_path: Path):
     counts = ox.NeuronCounts.from_signatures(table, [0, 0], uncovered=1)
     found = ox.explain(table, counts, ox.Optimal(2))
     assert found.formula is None
-    case = type(make_case(np.random.default_rng(0)))(table, counts, ox.DEFAULT_OPERATORS)
+    case = Case(table, counts, ox.DEFAULT_OPERATORS)
     open_editor(browser, write_case(tmp_path / "page", case, found))
     texts = ["a", "a OR b", "a AND b", "a XOR b", "c"]
     for text, other in zip(texts, in_browser(browser, texts), strict=True):
         assert as_floats(other) == in_python(case, found, text)
     status = browser.find_element("css selector", "#whatif-result").text
     assert status == "Type a concept, or choose one below."
+
+
+def test_quotients_are_rounded_as_python_rounds_them(browser: Any, tmp_path: Path, fresh_seed: int):
+    rng = np.random.default_rng(fresh_seed)
+    half = (2**53 + 1) << 60  # over 2**113: half way between two floating-point numbers
+    pairs = [(half, 2**113), (half + 1, 2**113), (half - 1, 2**113), (0, 2**60), (2**60, 2**60)]
+    for _ in range(300):
+        below = int(rng.integers(1, 2**62)) << int(rng.integers(0, 40))
+        pairs.append((int(rng.integers(0, 2**62)) * below >> 62, below))
+    case = make_case(rng)
+    found = ox.explain(case.table, case.counts, ox.NetDissect())
+    open_editor(browser, write_case(tmp_path / "page", case, found))
+    shown = browser.execute_script(
+        "return arguments[0].map(([a, b]) => window.OptexpWhatIf.ratio(BigInt(a), BigInt(b))"
+        ".toString())",
+        [[str(above), str(below)] for above, below in pairs],
+    )
+    assert [float(text) for text in shown] == [above / below for above, below in pairs]
+
+
+def test_how_a_formula_stands_to_the_best_one(browser: Any, tmp_path: Path):
+    table = ox.ConceptTable.from_signatures([[0], [1], [2]], [4, 4, 4], ["a", "b", "c"])
+    counts = ox.NeuronCounts.from_signatures(table, [4, 3, 0])
+    case = Case(table, counts, ox.DEFAULT_OPERATORS)
+    for method, ends in (
+        (ox.Optimal(1), "below the proved optimum (0.5714)."),
+        (ox.Beam(1), "below the best formula found (0.5714)."),
+    ):
+        found = ox.explain(table, counts, method)
+        open_editor(browser, write_case(tmp_path / type(method).__name__, case, found, length=1))
+        status = {text: told(browser, text) for text in ("a", "b", "a OR b", "c")}
+        name = "the proved optimum" if found.status == "optimal" else "the best formula found"
+        assert status["a"] == f"IoU exactly that of {name}."
+        assert status["b"] == f"IoU 0.1964 {ends}"
+        above = f"IoU 0.3036 above {name} (0.5714): the search used at most 1 concept."
+        assert status["a OR b"] == above
+        assert status["c"].startswith("IoU 0.5714 below")
+
+
+def told(browser: Any, text: str) -> str:
+    browser.execute_script("document.getElementById('what-if').whatIf.write(arguments[0])", text)
+    return browser.find_element("css selector", ".whatif-compared").text

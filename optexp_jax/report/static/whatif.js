@@ -94,6 +94,7 @@
 
     build(element) {
       const box = add(element, "div", { className: "whatif" });
+      this.box = box;
       const field = add(box, "div", { className: "whatif-field" });
       add(field, "label", { textContent: "Formula", htmlFor: "whatif-text" });
       this.input = add(
@@ -183,10 +184,11 @@
 
     update() {
       const text = this.input.value;
-      this.found = null;
       this.result.replaceChildren();
       this.input.removeAttribute("aria-invalid");
+      this.box.classList.remove("whatif-stale");
       if (!text.trim()) {
+        this.found = null;
         add(this.result, "p", { textContent: "Type a concept, or choose one below." });
       } else {
         try {
@@ -196,9 +198,11 @@
           if (!(error instanceof kit.FormulaError)) throw error;
           this.input.setAttribute("aria-invalid", "true");
           add(this.result, "p", { className: "whatif-error", textContent: error.message });
+          this.box.classList.add("whatif-stale"); // Steps and pictures stay those before.
+          return;
         }
       }
-      if (this.found || !text.trim()) this.showSteps();
+      this.showSteps();
       this.paint();
     }
 
