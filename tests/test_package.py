@@ -143,8 +143,8 @@ def declared() -> set[str]:
     return {re.split(r"[\[><=]", want)[0].replace("-", "_") for want in used}
 
 
-RUNTIME_EXTRAS = ("torch", "coco", "table", "dask", "plot")
-IMPORT_NAMES = {"pillow": "PIL"}
+RUNTIME_EXTRAS = ("torch", "coco", "table", "report", "plot", "dask")
+IMPORT_NAMES = {"pillow": "PIL", "vl_convert_python": "vl_convert"}
 NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision"}
 """What JAX and pandas import; what brings distributed; what is imported by a name in a string."""
 BROUGHT = {"distributed", "IPython"}

@@ -1,7 +1,9 @@
 """Charts of results, by Altair: `pip install "optexp-jax[report]"`."""
 
+import importlib
+
 try:
-    import altair  # noqa: F401 where it is missing, say so once
+    importlib.import_module("altair")  # where it is missing, say so once
 except ImportError as error:
     raise ImportError('Charts need Altair: pip install "optexp-jax[report]".') from error
 

@@ -74,7 +74,9 @@ def iou_scatter(comparison: Comparison) -> alt.LayerChart:
         .mark_rule(color="#999999", strokeDash=[4, 3])
         .encode(x=alt.value(0), x2=alt.value(SIZE), y=alt.value(SIZE), y2=alt.value(0))
     )
-    return alt.layer(diagonal, points).properties(width=SIZE, height=SIZE, title="IoU of each unit")
+    return alt.LayerChart(
+        layer=[diagonal, points], width=SIZE, height=SIZE, title="IoU of each unit"
+    )
 
 
 def gain_histogram(comparison: Comparison) -> alt.Chart:

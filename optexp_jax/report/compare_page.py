@@ -1,18 +1,16 @@
 """A page that compares another run with the layer's main one."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from optexp_jax.comparison import ComparedUnit
 from optexp_jax.pictures import SampleAreas, UnitMask, unit_masks
 from optexp_jax.report.formula_view import shown_name, view_formula
+from optexp_jax.report.layer_facts import LayerFacts
 from optexp_jax.report.pages import write_data, write_page
 from optexp_jax.report.picture_data import ShownSamples, pack_mask
-
-if TYPE_CHECKING:
-    from optexp_jax.report.layer_site import LayerSite
 
 MOST_SHOWN = 12
 """Units that are shown side by side."""
@@ -20,7 +18,7 @@ SAMPLES = 2
 """Samples of each of them."""
 
 
-def write_comparison(site: "LayerSite", place: int) -> None:
+def write_comparison(site: LayerFacts, place: int) -> None:
     """Write the page of one comparison, and the data of its table."""
     from optexp_jax.report.compare_charts import comparison_figures
 
@@ -59,10 +57,10 @@ def write_comparison(site: "LayerSite", place: int) -> None:
     )
 
 
-def _drawings(site: "LayerSite", units: Sequence[ComparedUnit]) -> dict[str, Any] | None:
+def _drawings(site: LayerFacts, units: Sequence[ComparedUnit]) -> dict[str, Any] | None:
     """Both formulas of some units on samples where they differ."""
     source, pictures, images = site.layer.source, site.pictures, site.images
-    if source is None or pictures is None or images is None:
+    if not units or source is None or pictures is None or images is None:
         return None
     seen = [unit for unit in units if unit.unit in site.shown]
     counts = source.counts([unit.unit for unit in seen])

@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from optexp_jax.report.formula_view import FormulaView, shown_name, view_formula
+from optexp_jax.report.layer_facts import LayerFacts
 from optexp_jax.report.pages import write_page
 from optexp_jax.report.summary import LayerSummary
 from optexp_jax.report.unit_facts import UnitFacts
-
-if TYPE_CHECKING:
-    from optexp_jax.report.layer_site import LayerSite
 
 ROLES = {
     "": "is the first concept",
@@ -34,7 +31,7 @@ def concept_links(summary: LayerSummary) -> Mapping[str, str]:
     return {name: f"concepts/{k}.html" for k, name in enumerate(sorted(summary.concepts))}
 
 
-def write_concepts(site: "LayerSite") -> None:
+def write_concepts(site: LayerFacts) -> None:
     """Write a page for each concept that is used."""
     (site.folder / "concepts").mkdir()
     uses: dict[str, list[ConceptUse]] = {name: [] for name in site.links}

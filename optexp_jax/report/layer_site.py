@@ -8,15 +8,17 @@ from typing import Any
 from optexp_jax.comparison import Comparison, compare
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.formulas.formula import Formula
-from optexp_jax.pictures import NoPicturesError, SampleImages
+from optexp_jax.pictures import NoPicturesError, SampleImages, SampleOrder
 from optexp_jax.report.compare_page import write_comparison
 from optexp_jax.report.concept_pages import concept_links, write_concepts
+from optexp_jax.report.layer_facts import LayerFacts
 from optexp_jax.report.layers import ReportLayer
 from optexp_jax.report.overview_page import write_overview
-from optexp_jax.report.picture_data import Pictures, ShownSamples, choose_shown, write_pictures
+from optexp_jax.report.picture_data import ShownSamples, choose_shown, write_pictures
 from optexp_jax.report.summary import LayerSummary
 from optexp_jax.report.unit_facts import UnitFacts, unit_facts
 from optexp_jax.report.unit_page import UnitPages
+from optexp_jax.report.whatif_files import WhatIfFiles
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.sources import UnitSource
 
@@ -32,28 +34,6 @@ class LayerEntry:
     summary: LayerSummary
 
 
-@dataclass(frozen=True, eq=False)
-class LayerSite:
-    """All that the pages of a layer are made of."""
-
-    layer: ReportLayer
-    summary: LayerSummary
-    shown: Mapping[int, ShownSamples]
-    pictures: Pictures | None
-    no_pictures: str | None
-    """Why there are no pictures, where there are none."""
-    images: SampleImages | None
-    comparisons: tuple[Comparison, ...]
-    links: Mapping[str, str]
-    """Pages of concepts."""
-    root: str
-    """The way from the layer's folder to that of the whole report."""
-    up: str | None
-    """The index of layers, if there is one."""
-    threshold: float
-    folder: Path
-
-
 def write_layer(
     layer: ReportLayer,
     folder: Path,
@@ -65,6 +45,7 @@ def write_layer(
     """Write all pages of a layer into its folder."""
     results = layer.run.results
     images, no_pictures = _images(layer)
+    what_if = None if layer.source is None else WhatIfFiles(layer.run, layer.source.table, folder)
     facts: list[UnitFacts] = []
     shown: dict[int, ShownSamples] = {}
     for place, (result, counts) in enumerate(_counted(layer.source, results)):
@@ -72,6 +53,8 @@ def write_layer(
         facts.append(unit_facts(result, table, counts))
         if images is not None and layer.source is not None and counts is not None and counts.size:
             shown[result.unit] = choose_shown(layer.source, result.unit, counts, facts[-1].formula)
+        if what_if is not None and counts is not None and facts[-1].found is not None:
+            what_if.write_unit(result.unit, counts, facts[-1].found)
         tell("Counting units", place + 1, len(results))
     formulas: dict[int, Formula | None] = {unit.unit: unit.formula for unit in facts}
     pictures = None
@@ -87,8 +70,10 @@ def write_layer(
             )
         except (NoPicturesError, OSError) as error:
             no_pictures = str(error)
+    if what_if is not None and pictures is not None:
+        what_if.write_samples(each.galleries[SampleOrder.PEAK] for each in shown.values())
     summary = LayerSummary(tuple(facts), len(layer.run.configuration["units"]), _categories(layer))
-    site = LayerSite(
+    site = LayerFacts(
         layer=layer,
         summary=summary,
         shown=shown,
@@ -96,6 +81,7 @@ def write_layer(
         no_pictures=no_pictures,
         images=images,
         comparisons=tuple(_comparisons(layer)),
+        what_if=what_if,
         links=concept_links(summary),
         root=root,
         up=up,

@@ -85,8 +85,8 @@ def _ious(summary: LayerSummary, threshold: float) -> Figure:
     line = chart([{"at": threshold}], WIDE, HIGH).mark_rule(color=YELLOW, strokeDash=[4, 3], size=2)
     picture = bars + line.encode(x="at:Q")
     text = (
-        f"{len(ious)} units; median {np.median(ious):.3f}, highest {max(ious):.3f}. The dashed line "
-        f"is the threshold {threshold:g}."
+        f"{len(ious)} units; median {np.median(ious):.3f}, highest {max(ious):.3f}. The dashed "
+        f"line is the threshold {threshold:g}."
     )
     if drawn:
         text += (
@@ -250,7 +250,10 @@ def _seconds(summary: LayerSummary) -> Figure:
             y=altair.Y("n:Q", title="units", axis=altair.Axis(tickMinStep=1)),
         )
     )
-    text = f"Median {np.median(seconds):.3g} s, longest {max(seconds):.3g} s, all together {sum(seconds):.3g} s; counting, searching and the null model."
+    text = (
+        f"Median {np.median(seconds):.3g} s, longest {max(seconds):.3g} s, all together "
+        f"{sum(seconds):.3g} s; counting, searching and the null model."
+    )
     return Figure("Time per unit", text, draw(picture))
 
 

@@ -1,20 +1,18 @@
 """The overview of a layer."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optexp_jax.report.formula_view import shown_name
+from optexp_jax.report.layer_facts import LayerFacts
 from optexp_jax.report.overview_charts import overview_figures
 from optexp_jax.report.pages import write_data, write_page
 from optexp_jax.report.picture_data import THUMB, THUMB_COLUMNS
 from optexp_jax.report.summary import middle, reading
 from optexp_jax.report.unit_facts import UnitFacts
 
-if TYPE_CHECKING:
-    from optexp_jax.report.layer_site import LayerSite
 
-
-def write_overview(site: "LayerSite") -> None:
+def write_overview(site: LayerFacts) -> None:
     """Write the overview and the data of its table."""
     differs = {
         compared.unit: compared.category.differs
@@ -66,7 +64,7 @@ def write_overview(site: "LayerSite") -> None:
     )
 
 
-def _row(site: "LayerSite", unit: UnitFacts, differs: dict[int, bool]) -> dict[str, Any]:
+def _row(site: LayerFacts, unit: UnitFacts, differs: dict[int, bool]) -> dict[str, Any]:
     neuron = unit.neuron
     return {
         "unit": unit.unit,
@@ -87,7 +85,7 @@ def _row(site: "LayerSite", unit: UnitFacts, differs: dict[int, bool]) -> dict[s
     }
 
 
-def _about(site: "LayerSite") -> list[tuple[str, str]]:
+def _about(site: LayerFacts) -> list[tuple[str, str]]:
     """What was explained, and with what: pairs of a word and what it is."""
     run, origin = site.layer.run, site.layer.origin
     asked = run.configuration

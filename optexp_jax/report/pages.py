@@ -55,11 +55,11 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        iou=lambda value: _number(value, ".4f"),
+        iou=_iou,
         percent=_percent,
-        count=lambda value: "\u2013" if value is None else f"{value:,}".replace(",", "\u202f"),
+        count=_count,
         signed=_signed,
-        short=lambda value: _number(value, ".3g"),
+        short=_short,
         json=to_json,
     )
     return environment
@@ -67,6 +67,18 @@ def _environment() -> jinja2.Environment:
 
 def _number(value: float | None, form: str) -> str:
     return "\u2013" if value is None or not math.isfinite(value) else format(value, form)
+
+
+def _iou(value: float | None) -> str:
+    return _number(value, ".4f")
+
+
+def _short(value: float | None) -> str:
+    return _number(value, ".3g")
+
+
+def _count(value: int | None) -> str:
+    return "\u2013" if value is None else f"{value:,}".replace(",", "\u202f")
 
 
 def _percent(value: float | None) -> str:

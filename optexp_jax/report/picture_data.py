@@ -157,7 +157,7 @@ def pack_mask(mask: Bool[np.ndarray, "rows columns"]) -> str:
     mask; or `b` and its bits as base64, row by row."""
     flat = mask.reshape(-1)
     edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
-    runs = np.diff([0, *edges, len(flat)]).tolist()
+    runs = np.diff(edges, prepend=0, append=len(flat)).tolist()
     lengths = runs if not flat[0] else [0, *runs]
     as_runs = "r" + ",".join(map(str, lengths))
     if len(as_runs) <= len(flat) // 6:

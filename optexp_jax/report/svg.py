@@ -3,6 +3,7 @@
 Colours are a few fixed ones. The style sheet gives each its value for light and for dark pages.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,9 @@ CATEGORIES = (
     "#8a6d3b",
 )
 FONT = "system-ui, sans-serif"
+
+_TAG = re.compile(r"<[^>]*>")
+_ARIA = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -101,4 +105,4 @@ def _element(text: str) -> Markup:
     # The library escapes text, but a page must not depend on it alone.
     if "<script" in text.lower() or "<foreignobject" in text.lower():
         raise ValueError("A chart holds a script; it is not put on a page.")
-    return Markup(text)
+    return Markup(_TAG.sub(lambda tag: _ARIA.sub("", tag[0]), text))

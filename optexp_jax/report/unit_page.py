@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
@@ -12,13 +12,11 @@ from optexp_jax.activations import LayerUnits
 from optexp_jax.activations.ranges import ActivationRange
 from optexp_jax.pictures import SampleOrder
 from optexp_jax.report.formula_view import shown_name, view_formula
+from optexp_jax.report.layer_facts import LayerFacts
 from optexp_jax.report.pages import write_page
 from optexp_jax.report.summary import unit_reading
 from optexp_jax.report.unit_charts import UnitCharts
 from optexp_jax.report.unit_facts import UnitFacts
-
-if TYPE_CHECKING:
-    from optexp_jax.report.layer_site import LayerSite
 
 GALLERIES = {
     SampleOrder.PEAK: ("Top", "Samples with the highest activation."),
@@ -31,7 +29,7 @@ GALLERIES = {
 class UnitPages:
     """Writes the pages of a layer's units."""
 
-    def __init__(self, site: "LayerSite"):
+    def __init__(self, site: LayerFacts):
         self._site = site
         self._charts = UnitCharts()
         self._values = _RawValues(site.layer.source)
@@ -67,6 +65,7 @@ class UnitPages:
             else [view_formula(formula, site.links) for formula in found.equivalents],
             others=self._others(unit),
             pictures=self._pictures(unit),
+            what_if=None if site.what_if is None else site.what_if.links(unit.unit),
             no_pictures=site.no_pictures,
             active_range=active,
             activation=self._activation(unit.unit, active),

@@ -53,6 +53,7 @@
     input("shown").textContent = `${found.length} of ${rows.length} units`;
   });
   table.on("tableBuilt", function () {
+    window.optexpMakeAccessible(table);
     for (const id of ["search", "category"]) input(id).addEventListener("input", filter);
     filter();
   });

@@ -80,14 +80,14 @@
   const right = { hozAlign: "right", headerHozAlign: "right", sorter: "number", headerSortStartingDir: "desc" };
   const empty = { sorterParams: { alignEmptyValues: "bottom" } };
   const columns = [
-    data.thumb && { title: "", field: "thumb", formatter: thumbnail, headerSort: false, width: 76, cssClass: "thumb-cell" },
+    data.thumb && { title: "top", field: "thumb", formatter: thumbnail, headerSort: false, width: 76, cssClass: "thumb-cell" },
     { title: "unit", field: "unit", formatter: unitLink, ...right, headerSortStartingDir: "asc", width: 66 },
-    { title: "formula", field: "formula", formatter: formula, minWidth: 190, widthGrow: 4, sorter: "string" },
+    { title: "formula", field: "formula", formatter: formula, minWidth: 150, widthGrow: 4, sorter: "string" },
     { title: "IoU", field: "iou", formatter: bar, ...right, ...empty, width: 98 },
-    has("one") && { title: "one concept", field: "one", formatter: one, ...right, ...empty, width: 110 },
+    has("one") && { title: "one concept", field: "one", formatter: one, ...right, ...empty, width: 134 },
     has("p") && { title: "p", field: "p", formatter: number(3), ...right, ...empty, width: 66, headerSortStartingDir: "asc" },
     has("active") && { title: "active", field: "active", formatter: percent, ...right, ...empty, width: 82 },
-    has("precision") && { title: "precision", field: "precision", formatter: percent, ...right, ...empty, width: 96 },
+    has("precision") && { title: "precision", field: "precision", formatter: percent, ...right, ...empty, width: 106 },
     has("recall") && { title: "recall", field: "recall", formatter: percent, ...right, ...empty, width: 82 },
     { title: "status", field: "status", formatter: status, width: 104, sorter: "string" },
     data.differs && { title: "differs", field: "differs", formatter: yes, width: 84, sorter: "boolean", headerTooltip: `from ${data.differs}` },
@@ -145,6 +145,7 @@
     input("shown").textContent = `${rows.length} of ${data.rows.length} units`;
   });
   table.on("tableBuilt", function () {
+    window.optexpMakeAccessible(table);
     for (const id of ["search", "least", "status"]) {
       if (state.get(id)) input(id).value = state.get(id);
     }
@@ -164,7 +165,7 @@
   function move(by) {
     const rows = table.getRows("active");
     if (!rows.length) return;
-    const at = chosen ? rows.findIndex((row) => row.getData().unit === chosen) : -1;
+    const at = chosen !== null ? rows.findIndex((row) => row.getData().unit === chosen) : -1;
     const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
     for (const marked of document.querySelectorAll(".tabulator-row.chosen")) {
       marked.classList.remove("chosen");
