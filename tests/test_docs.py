@@ -255,7 +255,7 @@ def test_links_lead_somewhere():
 def test_the_reference_has_every_public_name():
     pages = "\n".join(page.read_text() for page in (DOCS / "reference/api").glob("*.md"))
     shown = re.findall(r"^::: optexp_jax\.(?:explain\.)?(\w+)$", pages, re.M)
-    modules = {"activations", "comparison", "datasets", "runs", "search", "testing"}
+    modules = {"activations", "comparison", "datasets", "pictures", "runs", "search", "testing"}
     # These stand among the names of optexp_jax.runs and optexp_jax.comparison.
     there = {"Run", "Comparison", "ContradictionError", "compare"}
     assert sorted(shown) == sorted((set(ox.__all__) - there) | modules)
