@@ -1,4 +1,4 @@
-"""Run the notebooks of the documentation and store their outputs: scripts/run_notebooks.py [FILE ...]"""
+"""Run the notebooks of the documentation and store their outputs: run_notebooks.py [FILE ...]"""
 
 import os
 import sys

@@ -1,5 +1,6 @@
 """The notebooks of the documentation run, and their stored outputs are those of such a run."""
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,10 @@ def test_a_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     pytest.importorskip("torch")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    import run_notebooks
-
+    run_notebook = importlib.import_module("run_notebooks").run_notebook
     stored = nbformat.read(path, as_version=4)
     nbformat.validate(stored)
-    done = run_notebooks.run_notebook(path)
+    done = run_notebook(path)
     assert outputs(done) == outputs(stored), "run scripts/run_notebooks.py"
     assert not any("stderr" in kind for cell in outputs(done) for kind in cell)
     del sys.modules["run_notebooks"]

@@ -21,6 +21,12 @@ LOWEST_FIRST = ("unit", "formula", "p_value")
 HIGHEST_FIRST = ("iou", "single_iou", "active", "precision", "recall", "seconds")
 SORTS = (*LOWEST_FIRST, *HIGHEST_FIRST)
 """Columns that units can be sorted by, and which end comes first."""
+WIDE = 115
+"""Columns of a terminal on which everything has its place."""
+BROKEN = {"one concept": "one\nconcept", "precision": "preci-\nsion"}
+DISPENSABLE = ("seconds", "chance")
+LEAST_FORMULA = 20
+"""Columns that formulas should have left."""
 
 
 def sort_results(results: Sequence[UnitResult], column: str) -> list[UnitResult]:
@@ -71,19 +77,37 @@ def _fields(told: object) -> Mapping[str, Any]:
 
 
 def make_table(console: Console, results: Sequence[UnitResult], times: bool) -> Table:
-    """One row a unit."""
-    table = Table(box=rich.box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
+    """One row a unit. On a narrow terminal headings are broken, and times and chance left out."""
     columns = _columns(any(result.null is not None for result in results), times)
-    for name in columns:
+    cells = {name: [cell(result) for result in results] for name, cell in columns.items()}
+    narrow = console.is_terminal and console.width < WIDE
+    if narrow:
+        cells = {BROKEN.get(name, name): column for name, column in cells.items()}
+        for name in DISPENSABLE:
+            if _left(console.width, cells) < LEAST_FORMULA:
+                cells.pop(name, None)
+    plain = narrow or not console.is_terminal
+    table = Table(box=None if plain else rich.box.SIMPLE_HEAD, pad_edge=False)
+    if narrow:
+        table.padding = (0, 1, 0, 0)
+    for name in cells:
         if name == "formula":
             table.add_column(name)
-        elif name == "status":
-            table.add_column(name, no_wrap=True)
         else:
-            table.add_column(name, justify="right")
-    for result in results:
-        table.add_row(*(cell(result) for cell in columns.values()))
+            table.add_column(name, justify="left" if name == "status" else "right", no_wrap=True)
+    for row in zip(*cells.values(), strict=True):
+        table.add_row(*row)
     return table
+
+
+def _left(width: int, cells: Mapping[str, Sequence[str | Text]]) -> int:
+    """Columns of the terminal that are left for formulas."""
+    used = 0
+    for name, column in cells.items():
+        if name != "formula":
+            lines = [*name.split("\n"), *map(str, column)]
+            used += max(map(len, lines)) + 1
+    return width - used
 
 
 Cell = Callable[[UnitResult], str | Text]

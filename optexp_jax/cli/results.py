@@ -88,6 +88,8 @@ def _show(run: Run, options: Namespace) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(make_table(console, shown, options.times))
     if len(shown) < len(results):
-        console.print(f"{len(shown)} of {plural(len(results), 'unit')}, by {order}")
+        console.print(
+            f"{len(shown)} of {plural(len(results), 'unit')}, by {order}", highlight=False
+        )
     for line in summary_lines(RunSummary.of(results), run.counts):
         console.print(line, highlight=False, soft_wrap=True)

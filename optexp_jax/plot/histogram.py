@@ -30,7 +30,7 @@ def iou_histogram(
     chance = [iou for draws in drawn for iou in draws]
     weights = [1 / len(draws) for draws in drawn for _ in draws]
     highest = max([*formulas, *singles, *chance, threshold or 0.0]) or 1.0
-    edges = np.linspace(0.0, highest, bins + 1)
+    edges: list[float] = np.linspace(0.0, highest, bins + 1).tolist()
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
     if chance:

@@ -18,6 +18,7 @@ from optexp_jax.pictures import (
     fit_image,
     unit_masks,
 )
+from optexp_jax.pictures.overlay import Colour
 from optexp_jax.plot.figure import as_written, new_figure, shown_name
 from optexp_jax.runs.sources import UnitSource
 
@@ -84,12 +85,13 @@ def _formula(source: UnitSource, formula: Formula | Explanation | str | None) ->
 
 
 def _legend(style: OverlayStyle) -> list[Patch]:
-    captured, missed, extras = (
-        tuple(part / 255 for part in colour)
-        for colour in (style.captured, style.missed, style.extras)
-    )
+    captured, missed, extras = map(_hex, (style.captured, style.missed, style.extras))
     return [
         Patch(facecolor=captured, label="captured"),
         Patch(facecolor=missed, label="missed"),
         Patch(facecolor="none", edgecolor=extras, linewidth=1.5, label="extras"),
     ]
+
+
+def _hex(colour: Colour) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour)

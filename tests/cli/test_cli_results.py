@@ -1,14 +1,17 @@
 """`optexp results`: the table on the screen, its summary, and files of equal bytes."""
 
+import io
 import json
 import statistics
 from pathlib import Path
 
 import pytest
 from helpers.run_cases import memory_layer, stored_layer
+from rich.console import Console
 
 import optexp_jax as ox
 from optexp_jax import cli
+from optexp_jax.cli.result_table import make_table
 from optexp_jax.runs import NullModel, Run, UnitResult, explain_layer
 from optexp_jax.runs.summary import RunSummary
 
@@ -155,3 +158,17 @@ def test_equal_runs_give_equal_bytes_without_times(
     assert "seconds" not in stored["units"][0]
     assert stored["units"][0]["null_highest"] >= stored["units"][0]["null_mean"]
     assert list(runs[0].to_pandas(times=False).columns) == list(stored["units"][0])
+
+
+@pytest.mark.parametrize(("width", "words"), [(80, ("seconds", "chance")), (100, ()), (140, ())])
+def test_figures_are_whole_on_narrow_terminals(run: Run, width: int, words: tuple[str, ...]):
+    console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    console.print(make_table(console, run.results, times=True))
+    printed = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert "…" not in printed
+    assert max(map(len, printed.splitlines())) <= width
+    for row in run.rows():
+        for figure in (f"{row['iou']:.4f}", f"{row['single_iou']:.4f}", f"{row['recall']:.3f}"):
+            assert figure in printed
+    for word in ("seconds", "chance"):
+        assert word not in words or word not in printed
