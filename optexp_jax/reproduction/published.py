@@ -98,5 +98,9 @@ def _printed(value: float | int) -> float | None:
 
 @functools.cache
 def _figures() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("published.toml").read_text(encoding="utf-8")
+    text = (
+        resources.files("optexp_jax.reproduction")
+        .joinpath("published.toml")
+        .read_text(encoding="utf-8")
+    )
     return tomllib.loads(text)
