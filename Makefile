@@ -91,7 +91,7 @@ $(VENV)/.installed-demo: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)
-	$(PIP) -e ".[test,docs,torch,coco,table,dask]"
+	$(PIP) -e ".[test,docs,torch,coco,table,report,dask]"
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)

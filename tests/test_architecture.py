@@ -36,6 +36,7 @@ LAYERS = (
     "stand_ins",
     "runs",
     "comparison",
+    "charts",
     "pictures",
     "reproduction",
     "demo",

@@ -143,9 +143,9 @@ def declared() -> set[str]:
     return {re.split(r"[\[><=]", want)[0].replace("-", "_") for want in used}
 
 
-RUNTIME_EXTRAS = ("torch", "coco", "table", "dask")
+RUNTIME_EXTRAS = ("torch", "coco", "table", "report", "dask")
 IMPORT_NAMES = {"pillow": "PIL"}
-NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision"}
+NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision", "vl_convert_python"}
 """What JAX and pandas import; what brings distributed; what is imported by a name in a string."""
 BROUGHT = {"distributed"}
 

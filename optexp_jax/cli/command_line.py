@@ -16,6 +16,7 @@ COMMANDS = {
     "data": "build, describe and show concept tables; download datasets",
     "explain": "explain the units of a layer",
     "results": "show or export the results of a run",
+    "compare": "show what differs between runs",
     "verify": "check the results of a run independently",
     "tables": "make the paper's tables, on real data or on stand-ins",
     "layers": "list the layers of a model",

@@ -35,7 +35,7 @@ class Category(enum.StrEnum):
         return self not in (Category.SAME, Category.DATA)
 
     @property
-    def title(self) -> str:
+    def label(self) -> str:
         """The category with its meaning: `1: other concepts, other IoU`."""
         return f"{self.value}: {self.meaning}"
 

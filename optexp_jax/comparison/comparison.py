@@ -183,7 +183,7 @@ class Comparison:
         said = self.sentences()
         for row in self.categories():
             if row.n:
-                said.append(f"{row.category.title}: {_figures(row.ious)} ({row.share:.1%})")
+                said.append(f"{row.category.label}: {_figures(row.ious)} ({row.share:.1%})")
         if self.differing:
             said.append(f"all that differ: {_figures(self.ious())}")
         return "\n".join(said)

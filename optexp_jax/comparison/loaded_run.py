@@ -11,8 +11,8 @@ from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.settings import CLASS, ForeignClassError
 
-_TOLD = ("length", "size", "guide", "bounds", "top_k", "time_limit", "gap")
-"""Settings of a method that results depend on most."""
+_TOLD = ("length", "size", "guide", "bounds", "time_limit", "gap")
+"""Settings of a method that its best formulas depend on most."""
 
 
 @dataclass(frozen=True)

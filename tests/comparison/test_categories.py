@@ -70,7 +70,7 @@ def test_categories_are_decided_by_fractions(i: int, u: int, k: int, v: int, tex
 
 def test_categories_say_what_they_mean():
     assert [category.value for category in DIFFERING] == ["1", "2", "3", "tie"]
-    assert Category("2").title == "2: same concepts, other IoU"
+    assert Category("2").label == "2: same concepts, other IoU"
     assert not Category.SAME.differs
     assert not Category.DATA.differs
 
