@@ -6,7 +6,7 @@ from optexp_jax.comparison import Category, Comparison
 from optexp_jax.reproduction.published import PublishedCategories
 from optexp_jax.reproduction.text_table import TextTable, as_printed, number
 
-NUMBERED = (Category.CONCEPTS_AND_IOU, Category.IOU, Category.CONNECTION)
+NUMBERED: tuple[Category, ...] = (Category.CONCEPTS_AND_IOU, Category.IOU, Category.CONNECTION)
 IOU_KINDS = ("total", "category_1", "category_2")
 
 
@@ -16,7 +16,9 @@ def share_table(
     """Table 3. Other concepts at the same IoU are no category of the paper, but in its shares."""
     ours = ("ours", _percent(made.share_differing), *(_percent(made.share(c)) for c in NUMBERED))
     tie = _percent(made.share(Category.TIE))
-    rows = [(model, *ours, tie, str(len(made.differing)), str(len(made.units)))]
+    rows: list[tuple[str, ...]] = [
+        (model, *ours, tie, str(len(made.differing)), str(len(made.units)))
+    ]
     if published is not None:
         told = [f"{share:g} %" for share in (published.non_optimal, *published.shares)]
         rows.append(("", "published", *told, "-", "", ""))
@@ -53,7 +55,9 @@ def category_records(
     model: str, made: Comparison, published: PublishedCategories | None
 ) -> list[dict[str, Any]]:
     """Both as flat records: all units that differ, then each category."""
-    told = dict(zip(NUMBERED, () if published is None else published.shares, strict=False))
+    told: dict[Category, float] = dict(
+        zip(NUMBERED, () if published is None else published.shares, strict=False)
+    )
     total = made.ious()
     first: dict[str, Any] = {
         "model": model,

@@ -1,5 +1,6 @@
 """What a run over many units took: means and population standard deviations, as published."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,10 +57,20 @@ class MeasuredWork:
 
 def measure_run(row: AlgorithmRow, run: Run, first: Run, budget: float) -> MeasuredWork:
     """The work of a run that is done; `first` is its first unit, before anything was compiled."""
-    results = run.results
+    return measure_results(row, str(run.path), run.results, first.results, budget)
+
+
+def measure_results(
+    row: AlgorithmRow,
+    run: str,
+    results: Sequence[UnitResult],
+    first: Sequence[UnitResult],
+    budget: float,
+) -> MeasuredWork:
+    """The same from the results of the two runs."""
     found = [each.explanation for each in results if each.explanation is not None]
     if not found:
-        raise ValueError(f"No unit of {run.path} could be explained. The first: {_first(results)}")
+        raise ValueError(f"No unit of {run} could be explained. The first: {_first(results)}")
     over = [_is_over(each, budget) for each in found]
     # A search that was stopped tells that it takes longer than its budget, compiled or not.
     timed = [
@@ -75,13 +86,13 @@ def measure_run(row: AlgorithmRow, run: Run, first: Run, budget: float) -> Measu
     seconds = MeanAndStd.of(timed or compiling)
     return MeasuredWork(
         row=row,
-        run=str(run.path),
+        run=run,
         n_units=len(results),
         n_failed=len(results) - len(found),
         n_over=sum(over),
-        visited=MeanAndStd.of([each.stats.visited for each in found]),
-        expanded=MeanAndStd.of([each.stats.expanded for each in found]),
-        estimated=MeanAndStd.of([each.stats.estimated for each in found]),
+        visited=MeanAndStd.of([float(each.stats.visited) for each in found]),
+        expanded=MeanAndStd.of([float(each.stats.expanded) for each in found]),
+        estimated=MeanAndStd.of([float(each.stats.estimated) for each in found]),
         seconds=seconds,
         compilation=_compilation(compiling, first, seconds.mean) if timed else None,
         timed_with_compilation=not timed,
@@ -89,13 +100,15 @@ def measure_run(row: AlgorithmRow, run: Run, first: Run, budget: float) -> Measu
     )
 
 
-def _compilation(compiling: Sequence[float], first: Run, usual: float) -> float | None:
+def _compilation(
+    compiling: Sequence[float], first: Sequence[UnitResult], usual: float
+) -> float | None:
     """What units took above the usual because of compilation."""
-    found = [each.explanation for each in first.results if each.explanation is not None]
+    found = [each.explanation for each in first if each.explanation is not None]
     if any(each.stats.stopped_by is not None for each in found):
         return None
     seconds = [*compiling, *(each.stats.seconds.total for each in found)]
-    return sum(max(0.0, each - usual) for each in seconds)
+    return math.fsum(max(0.0, each - usual) for each in seconds)
 
 
 def _is_over(found: Explanation, budget: float) -> bool:

@@ -84,7 +84,7 @@ def _disjoint(
 def _broden(
     share: float, n_samples: int, size: int = 112
 ) -> tuple[str, Callable[[Path], ConceptTable]]:
-    groups = BrodenGroups() if share == 1 else BrodenGroups().scaled(share)
+    groups = BrodenGroups() if share == 1.0 else BrodenGroups().scaled(share)
     n_concepts = sum(1 for _ in groups.names())
 
     def build(path: Path) -> ConceptTable:
@@ -146,7 +146,7 @@ def find_preset(request: TableRequest) -> TablePreset:
             "broden",
             model,
             PUBLISHED_UNITS,
-            _stand_in(_broden(1, 22_210)),
+            _stand_in(_broden(1.0, 22_210)),
             _stand_in(_broden(0.1, 400, 56), 5, SMALL_BUDGET),
         ),
         "categories": TablePreset(
@@ -157,8 +157,8 @@ def find_preset(request: TableRequest) -> TablePreset:
             "broden",
             model,
             None,
-            _stand_in(_broden(1, 22_210)),
-            _stand_in(_broden(1, 4000), 40, 10 * SMALL_BUDGET),
+            _stand_in(_broden(1.0, 22_210)),
+            _stand_in(_broden(1.0, 4000), 40, 10 * SMALL_BUDGET),
         ),
         "hyperparameters": TablePreset(
             "hyperparameters",
@@ -179,8 +179,8 @@ def find_preset(request: TableRequest) -> TablePreset:
             "broden",
             model,
             PUBLISHED_UNITS,
-            _stand_in(_broden(1, 22_210)),
-            _stand_in(_broden(1, 4000), 24, 10 * SMALL_BUDGET),
+            _stand_in(_broden(1.0, 22_210)),
+            _stand_in(_broden(1.0, 4000), 24, 10 * SMALL_BUDGET),
             range="clusters:5:5",
         ),
         "figures": TablePreset(

@@ -81,8 +81,8 @@ def _categories(table: str, model: str) -> PublishedCategories | None:
         return None
     one, two, three = found["shares"]
     return PublishedCategories(
-        found["non_optimal"],
-        (one, two, three),
+        float(found["non_optimal"]),
+        (float(one), float(two), float(three)),
         _ious(found.get("beam")),
         _ious(found.get("optimal")),
     )
@@ -92,11 +92,15 @@ def _ious(values: Sequence[float] | None) -> PublishedIoUs | None:
     return None if values is None else PublishedIoUs(*values)
 
 
-def _printed(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _printed(value: float | int) -> float | None:
+    return None if math.isnan(value) else float(value)
 
 
 @functools.cache
 def _figures() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("published.toml").read_text(encoding="utf-8")
+    text = (
+        resources.files("optexp_jax.reproduction")
+        .joinpath("published.toml")
+        .read_text(encoding="utf-8")
+    )
     return tomllib.loads(text)
