@@ -17,6 +17,7 @@ from optexp_jax.bench.contenders import (
     BenchQuestion,
     Contender,
     Finding,
+    Patience,
     contenders,
     pair_table,
 )
@@ -26,7 +27,7 @@ from optexp_jax.bench.outcome import Outcome, Role
 from optexp_jax.bench.plan import BenchPlan
 from optexp_jax.bench.suites import alternatives
 from optexp_jax.bench.suites.alternatives import hold_against, method_row, time_units
-from optexp_jax.bench.turns import OverBudgetError
+from optexp_jax.bench.turns import OverBudgetError, StillCompilingError
 from optexp_jax.counts.scores import Score
 from optexp_jax.stand_ins import BrodenGroups, disjoint_scenes
 
@@ -185,3 +186,16 @@ def test_units_without_a_bitmap_begin_with_their_counts():
     bare = BenchUnit(data.units[0].counts)
     assert bare.neuron is data.units[0].counts
     assert data.units[0].neuron is data.units[0].bitmap
+
+
+def test_a_search_that_comes_further_is_begun_again():
+    patience = Patience()
+
+    def stopped(expanded: int, compilations: int = 0) -> OverBudgetError:
+        stats = ox.SearchStats(expanded=expanded, compilations=compilations)
+        return patience.stopped(ox.Explanation(None, 0, 1, 1.0, ox.Status.FEASIBLE, stats))
+
+    assert isinstance(stopped(100), StillCompilingError)
+    assert isinstance(stopped(200), StillCompilingError)
+    assert not isinstance(stopped(205), StillCompilingError)
+    assert isinstance(stopped(205, compilations=1), StillCompilingError)
