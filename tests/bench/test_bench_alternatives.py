@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from optexp_jax.bench.contenders import (
     contenders,
     pair_table,
 )
-from optexp_jax.bench.data import BenchData, BenchUnit, DataSize, hard_data, planted_data
+from optexp_jax.bench.data import BenchData, BenchUnit, DataSize, hard_data, planted_data, real_data
 from optexp_jax.bench.memory import MemoryProbe
 from optexp_jax.bench.outcome import Outcome, Role
 from optexp_jax.bench.plan import BenchPlan
@@ -199,3 +200,14 @@ def test_a_search_that_comes_further_is_begun_again():
     assert isinstance(stopped(200), StillCompilingError)
     assert not isinstance(stopped(205), StillCompilingError)
     assert isinstance(stopped(205, compilations=1), StillCompilingError)
+
+
+def test_real_annotations_are_there_as_long_as_they_are_measured(tmp_path: Path):
+    (data,) = (
+        each for each in real_data("shapes:n=4", 1) if each.table.mask(each.table.names[0]).any()
+    )
+    assert data.units[0].bitmap is not None
+    table = disjoint_scenes(3, 4, size=8)
+    table.save(tmp_path / "stored.zarr")
+    (stored,) = real_data(str(tmp_path / "stored.zarr"), 1)
+    assert stored.table.fingerprint == table.fingerprint

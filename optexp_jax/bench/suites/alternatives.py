@@ -129,7 +129,7 @@ def _datasets(plan: BenchPlan, tell: Tell) -> Iterator[BenchData]:
     size = DataSize.quick() if plan.quick else DataSize()
     tell("making data")
     if plan.data is not None:
-        yield real_data(plan.data, size.units)
+        yield from real_data(plan.data, size.units)
     elif plan.quick:
         yield overlapping_data(size.units)
         yield high_data(size)
