@@ -47,7 +47,7 @@ class BaselineComparison:
 
     changes: tuple[Change, ...]
     missing: tuple[str, ...]
-    """Kept, but not measured now."""
+    """Kept, but not measured now, though other ratios of their suite were."""
     new: tuple[str, ...]
     """Measured now, but not kept."""
 
@@ -59,10 +59,13 @@ class BaselineComparison:
 
 
 def watched_ratios(document: Mapping[str, Any]) -> dict[str, Spread]:
-    """The ratios to keep of what `optexp bench --json` wrote, by suite and name."""
+    """The ratios to keep of what `optexp bench --json` wrote, by suite and name.
+
+    Quick runs measure on smaller data, so their ratios have names of their own.
+    """
     try:
         return {
-            f"{suite['suite']}: {figure['name']}": Spread(**figure["spread"])
+            f"{_named(suite)}: {figure['name']}": Spread(**figure["spread"])
             for suite in document["suites"]
             for figure in suite["figures"]
             if figure["watched"] and figure["spread"] is not None
@@ -73,6 +76,10 @@ def watched_ratios(document: Mapping[str, Any]) -> dict[str, Spread]:
         ) from error
 
 
+def _named(suite: Mapping[str, Any]) -> str:
+    return f"{suite['suite']}, quick" if suite["settings"].get("quick") else suite["suite"]
+
+
 def read_baseline(path: Path) -> dict[str, Spread]:
     """Kept ratios by name."""
     kept = json.loads(path.read_text(encoding="utf-8"))
@@ -80,8 +87,9 @@ def read_baseline(path: Path) -> dict[str, Spread]:
 
 
 def write_baseline(path: Path, document: Mapping[str, Any]) -> None:
-    """Keep the ratios of a run, and the machine that they are from."""
-    ratios = {name: asdict(spread) for name, spread in sorted(watched_ratios(document).items())}
+    """Keep the ratios of a run, and the machine that they are from; others stay."""
+    kept = {**(read_baseline(path) if path.exists() else {}), **watched_ratios(document)}
+    ratios = {name: asdict(spread) for name, spread in sorted(kept.items())}
     content = {"machine": document["machine"], "ratios": ratios}
     write_whole(path, (json.dumps(content, indent=2) + "\n").encode())
 
@@ -89,8 +97,13 @@ def write_baseline(path: Path, document: Mapping[str, Any]) -> None:
 def compare_ratios(before: Mapping[str, Spread], now: Mapping[str, Spread]) -> BaselineComparison:
     """What became of each ratio."""
     shared: Sequence[str] = [name for name in before if name in now]
+    run = {_suite_of(name) for name in now}
     return BaselineComparison(
         tuple(Change(name, before[name], now[name]) for name in shared),
-        tuple(name for name in before if name not in now),
+        tuple(name for name in before if name not in now and _suite_of(name) in run),
         tuple(name for name in now if name not in before),
     )
+
+
+def _suite_of(name: str) -> str:
+    return name.partition(": ")[0]

@@ -17,7 +17,7 @@ from optexp_jax.bounds import PaperBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts, as_counts
 from optexp_jax.explain import explain
-from optexp_jax.explanation import Status
+from optexp_jax.explanation import Explanation, Status
 from optexp_jax.methods import AbstractMethod, Beam, Optimal
 from optexp_jax.methods.beam.guides import MMESHGuide, QuantityGuide
 
@@ -25,6 +25,8 @@ TIGHT, PAPER, LOWER_LIMIT, ENUMERATION = "TightBounds", "PaperBounds", "lower li
 GUIDED, MMESH, VANILLA = "guided beam", "MMESH beam", "vanilla beam"
 PEER_OPTIMAL, PEER_BEAM = "authors' optimal", "authors' beam"
 OURS = (TIGHT, PAPER, GUIDED, MMESH, VANILLA)
+FURTHER = 1.1
+"""How many times as many nodes a search has to expand to have come further than before."""
 
 Finding = Callable[[], Outcome]
 """Tells what a work found; counting a formula of others again is not their time."""
@@ -100,24 +102,42 @@ def _lower_limit(data: BenchData, unit: int) -> Work:
 
 
 def _our_work(data: BenchData, method: AbstractMethod, unit: int) -> Work:
-    neuron = data.units[unit].neuron
+    neuron, patience = data.units[unit].neuron, Patience()
 
     def search() -> Finding:
-        found = our_outcome(data.table, neuron, method)
-        return lambda: found
+        found = explain_in_time(data.table, neuron, method, patience)
+        formula = None if found.formula is None else str(found.formula)
+        return lambda: Outcome(found.score, found.status is Status.OPTIMAL, formula)
 
     return search
 
 
-def our_outcome(table: ConceptTable, neuron: object, method: AbstractMethod) -> Outcome:
+class Patience:
+    """Tells searches that are too long from searches that spent their time on compilation.
+
+    Stopped after the same time, a search that is compiled comes as far as it did before.
+    """
+
+    def __init__(self) -> None:
+        self._furthest = 0
+
+    def stopped(self, found: Explanation) -> OverBudgetError:
+        """The error for a search that was stopped: whether it is worth to begin it again."""
+        stats = found.stats
+        further = stats.expanded > FURTHER * self._furthest
+        self._furthest = max(self._furthest, stats.expanded)
+        over = StillCompilingError if further or stats.compilations else OverBudgetError
+        return over(f"stopped after {stats.seconds.total:.0f} s, gap {found.gap:.1%}")
+
+
+def explain_in_time(
+    table: ConceptTable, neuron: object, method: AbstractMethod, patience: Patience
+) -> Explanation:
     """Explain a unit; OverBudgetError if the search was stopped before its proof."""
     found = explain(table, neuron, method)
-    stats = found.stats
-    if stats.stopped_by is not None:
-        over = StillCompilingError if stats.compilations else OverBudgetError
-        raise over(f"stopped after {stats.seconds.total:.0f} s, gap {found.gap:.1%}")
-    formula = None if found.formula is None else str(found.formula)
-    return Outcome(found.score, found.status is Status.OPTIMAL, formula)
+    if found.stats.stopped_by is not None:
+        raise patience.stopped(found)
+    return found
 
 
 def _enumeration(data: BenchData, question: BenchQuestion, unit: int) -> Work:

@@ -120,15 +120,18 @@ def hard_data(size: DataSize) -> Iterator[BenchData]:
         yield BenchData(f"hard, {case.name}", about, case.table, units)
 
 
-def real_data(source: str, n_units: int) -> BenchData:
-    """Planted units over real annotations: a stored table, or a dataset such as `folder:ROOT`."""
+def real_data(source: str, n_units: int) -> Iterator[BenchData]:
+    """Planted units over real annotations: a stored table, or a dataset such as `folder:ROOT`.
+
+    A table that is built for it is there until the next dataset is asked for.
+    """
     if Path(source).exists():
-        table = ConceptTable.load(source)
-        return planted_data("given", source, table, n_units)
+        yield planted_data("given", source, ConceptTable.load(source), n_units)
+        return
     spec = DatasetSpec.parse(source)
     with tempfile.TemporaryDirectory(prefix="optexp-bench-") as folder:
         table = build_table(spec.open(), Path(folder) / "table.zarr", spec=spec)
-        return planted_data("given", str(spec), table, n_units)
+        yield planted_data("given", str(spec), table, n_units)
 
 
 def planted_data(name: str, about: str, table: ConceptTable, n_units: int) -> BenchData:

@@ -18,14 +18,16 @@ class BenchFigure:
     """One measured number; with a `limit` it must not be above it."""
 
     name: str
-    value: float
+    value: float | int
     unit: str = ""
-    limit: float | None = None
+    limit: float | int | None = None
     note: str = ""
     spread: Spread | None = None
     """Of what `value` is the median, if there were several turns."""
     watched: bool = False
     """A ratio of our time to what does not change with our code: the baseline keeps it."""
+    in_table: bool = False
+    """Whether a table of the report shows it already."""
 
     @property
     def met(self) -> bool | None:
@@ -103,7 +105,7 @@ def write_reports(path: Path, reports: Sequence[SuiteReport], machine: Machine) 
     write_whole(path, text.encode())
 
 
-def number(value: float, unit: str = "") -> str:
+def number(value: float | int, unit: str = "") -> str:
     """A measured number with three digits, for people."""
     if not math.isfinite(value):
         return "never"

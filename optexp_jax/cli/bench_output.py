@@ -54,8 +54,7 @@ def print_report(report: SuiteReport) -> None:
     for table in report.tables:
         console.print(Text(table.title), soft_wrap=True)
         console.print(_rich(table))
-    # What stands in the tables is not told again, but what has a limit is.
-    figures = [each for each in report.figures if not report.tables or each.limit is not None]
+    figures = [each for each in report.figures if not each.in_table]
     if figures:
         console.print(_rich(_of_figures(figures)))
     for line in (*report.notes, *(f"WRONG: {fault}" for fault in report.faults)):

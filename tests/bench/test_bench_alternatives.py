@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,16 +18,17 @@ from optexp_jax.bench.contenders import (
     BenchQuestion,
     Contender,
     Finding,
+    Patience,
     contenders,
     pair_table,
 )
-from optexp_jax.bench.data import BenchData, BenchUnit, DataSize, hard_data, planted_data
+from optexp_jax.bench.data import BenchData, BenchUnit, DataSize, hard_data, planted_data, real_data
 from optexp_jax.bench.memory import MemoryProbe
 from optexp_jax.bench.outcome import Outcome, Role
 from optexp_jax.bench.plan import BenchPlan
 from optexp_jax.bench.suites import alternatives
 from optexp_jax.bench.suites.alternatives import hold_against, method_row, time_units
-from optexp_jax.bench.turns import OverBudgetError
+from optexp_jax.bench.turns import OverBudgetError, StillCompilingError
 from optexp_jax.counts.scores import Score
 from optexp_jax.stand_ins import BrodenGroups, disjoint_scenes
 
@@ -185,3 +187,26 @@ def test_units_without_a_bitmap_begin_with_their_counts():
     bare = BenchUnit(data.units[0].counts)
     assert bare.neuron is data.units[0].counts
     assert data.units[0].neuron is data.units[0].bitmap
+
+
+def test_a_search_that_comes_further_is_begun_again():
+    patience = Patience()
+
+    def stopped(expanded: int, compilations: int = 0) -> OverBudgetError:
+        stats = ox.SearchStats(expanded=expanded, compilations=compilations)
+        return patience.stopped(ox.Explanation(None, 0, 1, 1.0, ox.Status.FEASIBLE, stats))
+
+    assert isinstance(stopped(100), StillCompilingError)
+    assert isinstance(stopped(200), StillCompilingError)
+    assert not isinstance(stopped(205), StillCompilingError)
+    assert isinstance(stopped(205, compilations=1), StillCompilingError)
+
+
+def test_real_annotations_are_there_as_long_as_they_are_measured(tmp_path: Path):
+    for data in real_data("shapes:n=4", 1):
+        assert data.units[0].bitmap is not None
+        assert data.table.mask(data.table.names[0]).shape == data.units[0].bitmap.shape
+    table = disjoint_scenes(3, 4, size=8)
+    table.save(tmp_path / "stored.zarr")
+    (stored,) = real_data(str(tmp_path / "stored.zarr"), 1)
+    assert stored.table.fingerprint == table.fingerprint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from optexp_jax.bench.baseline import compare_ratios, read_baseline, watched_ratios
+from optexp_jax.bench.baseline import compare_ratios, read_baseline, watched_ratios, write_baseline
 from optexp_jax.bench.machine import Machine
 from optexp_jax.bench.report import BenchFigure, SuiteReport, write_reports
 from optexp_jax.bench.turns import Spread
@@ -36,21 +36,38 @@ def test_only_watched_ratios_are_kept(tmp_path: Path):
     assert watched_ratios(document) == {"suite: one": Spread(2.0, 1.8, 2.2)}
 
 
+def test_quick_runs_have_ratios_of_their_own():
+    figure = BenchFigure("one", 2.0, spread=Spread(2.0, 1.0, 3.0), watched=True)
+    report = SuiteReport("suite", "", (figure,), settings={"quick": True})
+    assert set(watched_ratios({"suites": [report.as_json()]})) == {"suite, quick: one"}
+
+
+def test_ratios_of_other_suites_stay_in_the_baseline(tmp_path: Path):
+    kept = tmp_path / "baseline.json"
+    for name, ratio in (("one", 2.0), ("two", 3.0), ("one", 4.0)):
+        write_baseline(kept, json.loads(written(tmp_path / "a.json", **{name: ratio}).read_text()))
+    assert {name: each.median for name, each in read_baseline(kept).items()} == {
+        "suite: one": 4.0,
+        "suite: two": 3.0,
+    }
+
+
 def test_another_file_is_refused():
     with pytest.raises(ValueError, match="optexp bench --json"):
         watched_ratios({"suites": [{}]})
 
 
 def test_a_quarter_is_the_limit():
-    before = {"a": Spread(4.0, 4.0, 4.0), "gone": Spread(1.0, 1.0, 1.0)}
-    same = compare_ratios(before, {"a": Spread(5.0, 5.0, 5.0), "new": Spread(9.0, 9.0, 9.0)})
+    one = Spread(1.0, 1.0, 1.0)
+    before = {"s: a": Spread(4.0, 4.0, 4.0), "s: gone": one, "another: b": one}
+    same = compare_ratios(before, {"s: a": Spread(5.0, 5.0, 5.0), "s: new": one})
     assert same.worse == ()
-    assert same.missing == ("gone",)
-    assert same.new == ("new",)
-    (worse,) = compare_ratios(before, {"a": Spread(5.01, 3.9, 6.0)}).worse
-    assert worse.name == "a"
+    assert same.missing == ("s: gone",)
+    assert same.new == ("s: new",)
+    (worse,) = compare_ratios(before, {"s: a": Spread(5.01, 3.9, 6.0)}).worse
+    assert worse.name == "s: a"
     assert "overlap" in str(worse)
-    assert "overlap" not in str(compare_ratios(before, {"a": Spread(8.0, 7.0, 9.0)}).worse[0])
+    assert "overlap" not in str(compare_ratios(before, {"s: a": Spread(8.0, 7.0, 9.0)}).worse[0])
 
 
 def test_the_program_tells_and_fails(

@@ -25,6 +25,7 @@ LARGE = ["jax", "equinox", "torch", "zarr", "pandas", "numpy", "scipy"]
         ["layers", "--help"],
         ["activations", "--help"],
         ["models", "convert", "--help"],
+        ["bench", "--help"],
         ["fly"],
     ],
 )

@@ -31,4 +31,5 @@ def run_suite(name: str, plan: "BenchPlan", tell: "Tell") -> "SuiteReport":
     module = importlib.import_module(f"optexp_jax.bench.suites.{name}")
     start = time.perf_counter()
     report: SuiteReport = module.run(plan, lambda text: tell(f"{name}: {text}"))
-    return replace(report, seconds=time.perf_counter() - start)
+    settings = {"quick": plan.quick, **report.settings}
+    return replace(report, seconds=time.perf_counter() - start, settings=settings)

@@ -129,7 +129,7 @@ def _datasets(plan: BenchPlan, tell: Tell) -> Iterator[BenchData]:
     size = DataSize.quick() if plan.quick else DataSize()
     tell("making data")
     if plan.data is not None:
-        yield real_data(plan.data, size.units)
+        yield from real_data(plan.data, size.units)
     elif plan.quick:
         yield overlapping_data(size.units)
         yield high_data(size)
@@ -250,6 +250,7 @@ def _figures(data: BenchData, rows: Sequence[MethodRow]) -> Iterator[BenchFigure
                 "x",
                 spread=row.to_limit,
                 watched=True,
+                in_table=True,
             )
     by_name = {row.method: row for row in rows}
     peer, ours = by_name.get(PEER_OPTIMAL), by_name[TIGHT]
@@ -259,4 +260,5 @@ def _figures(data: BenchData, rows: Sequence[MethodRow]) -> Iterator[BenchFigure
             f"{data.name}: units that {PEER_OPTIMAL} is not optimal on",
             worse,
             note=f"of {peer.units}",
+            in_table=True,
         )

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from optexp_jax.bench.contenders import GUIDED, TIGHT, our_outcome
+from optexp_jax.bench.contenders import GUIDED, TIGHT, Patience, explain_in_time
 from optexp_jax.bench.fit import Growth
 from optexp_jax.bench.plan import BenchPlan
 from optexp_jax.bench.report import BenchFigure, BenchTable, SuiteReport, number
@@ -92,17 +92,17 @@ def measure(sizes: GrowthSizes, plan: BenchPlan, tell: Tell) -> Iterator[Growth]
     long = {n: _data(sizes.fixed_concepts, n, sizes.units_each) for n in sizes.signatures}
     for axis, points in ((CONCEPTS, wide), (SIGNATURES, long)):
         for name, method in searches.items():
-            works = {size: partial(_explain_all, *data, method) for size, data in points.items()}
+            works = {size: _explaining(*data, method) for size, data in points.items()}
             yield _grow(axis, name, works, plan, tell)
     small = _data(sizes.few_concepts, sizes.few_signatures, sizes.units_each)
     by_length = {
-        length: partial(_explain_all, *small, Optimal(length, time_limit=plan.budget))
+        length: _explaining(*small, Optimal(length, time_limit=plan.budget))
         for length in sizes.length
     }
     yield _grow(LENGTH, TIGHT, by_length, plan, tell)
     middle = _data(sizes.fixed_concepts, sizes.fixed_signatures, max(sizes.units))
     by_beam = {
-        size: partial(_explain_all, middle[0], middle[1][: sizes.units_each], Beam(3, size=size))
+        size: _explaining(middle[0], middle[1][: sizes.units_each], Beam(3, size=size))
         for size in sizes.beam_size
     }
     yield _grow(BEAM_SIZE, GUIDED, by_beam, plan, tell)
@@ -156,11 +156,17 @@ def grown_table(n_concepts: int, n_signatures: int, seed: int = SEED) -> Concept
     )
 
 
-def _explain_all(
+def _explaining(
     table: ConceptTable, neurons: Sequence[NeuronCounts], method: AbstractMethod
-) -> None:
-    for neuron in neurons:
-        our_outcome(table, neuron, method)
+) -> Callable[[], None]:
+    """The work of explaining units one after another."""
+    patience = Patience()
+
+    def work() -> None:
+        for neuron in neurons:
+            explain_in_time(table, neuron, method, patience)
+
+    return work
 
 
 def _explain_together(
@@ -174,7 +180,7 @@ def _figure(growth: Growth) -> BenchFigure:
     exponent = growth.exponent
     assert exponent is not None
     name = f"exponent of {growth.axis}, {growth.method}"
-    return BenchFigure(name, exponent.median, spread=exponent)
+    return BenchFigure(name, exponent.median, spread=exponent, in_table=True)
 
 
 def _table(grown: Sequence[Growth]) -> BenchTable:

@@ -13,19 +13,20 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from optexp_jax.bench.contenders import GUIDED, MMESH, PAPER, PEER_BEAM, PEER_OPTIMAL, VANILLA
+from optexp_jax.bench.contenders import (
+    GUIDED,
+    MMESH,
+    PAPER,
+    PEER_BEAM,
+    PEER_OPTIMAL,
+    VANILLA,
+    Patience,
+    explain_in_time,
+)
 from optexp_jax.bench.peer import NOT_INSTALLED, Peer, PeerFormula, peer_version
 from optexp_jax.bench.plan import BenchPlan
 from optexp_jax.bench.report import BenchFigure, BenchTable, SuiteReport, number
-from optexp_jax.bench.turns import (
-    OverBudgetError,
-    Spread,
-    StillCompilingError,
-    Tell,
-    Turns,
-    interleave,
-    ratios,
-)
+from optexp_jax.bench.turns import Spread, Tell, Turns, interleave, ratios
 from optexp_jax.bounds import PaperBounds
 from optexp_jax.explain import explain
 from optexp_jax.explanation import Explanation, SearchStats
@@ -124,7 +125,7 @@ def _explain_units(data: PaperData, plan: BenchPlan, tell: Tell) -> Iterator[Pap
     with Peer(planted.table, bitmaps, length=LENGTH, beam_size=BEAM_SIZE) as peer:
         for unit, bitmap in enumerate(bitmaps):
             works: dict[str, Callable[[], Found]] = {
-                name: partial(_ours, planted, unit, method)
+                name: partial(_ours, planted, unit, method, Patience())
                 for name, method in paper_methods(plan.budget).items()
             }
             if peer_version() is not None:
@@ -145,12 +146,9 @@ def _explain_units(data: PaperData, plan: BenchPlan, tell: Tell) -> Iterator[Pap
             yield PaperUnit(turns, published)
 
 
-def _ours(planted: Planted, unit: int, method: AbstractMethod) -> Explanation:
-    found = explain(planted.table, planted.units[unit].bitmap, method)
-    if found.stats.stopped_by is not None:
-        over = StillCompilingError if found.stats.compilations else OverBudgetError
-        raise over(f"stopped at gap {found.gap:.1%}")
-    return replace(found, state=None)
+def _ours(planted: Planted, unit: int, method: AbstractMethod, patience: Patience) -> Explanation:
+    bitmap = planted.units[unit].bitmap
+    return replace(explain_in_time(planted.table, bitmap, method, patience), state=None)
 
 
 def _theirs(peer: Peer, unit: int, search: Any, budget: float) -> Found:
