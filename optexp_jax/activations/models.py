@@ -2,7 +2,6 @@
 
 import difflib
 import importlib
-import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +25,7 @@ from optexp_jax.activations.vision_models import (
     pretrained_state,
     vision_preprocessing,
 )
-from optexp_jax.internal.own_code import find_object
+from optexp_jax.internal.own_code import find_object, place_of
 
 PLACES365 = {
     "resnet18": ("resnet18_places365.pth.tar", 224),
@@ -182,10 +181,9 @@ def _load_own(
     try:
         made: object = _randomly(make)
     except Exception as error:  # It is not our code.
-        frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ValueError(
             f"{module_name}:{function}, called without arguments, raised {type(error).__name__}: "
-            f"{error} ({frame.filename}, line {frame.lineno})."
+            f"{error} ({place_of(error)})."
         ) from error
     if not isinstance(made, torch.nn.Module):
         raise TypeError(

@@ -42,6 +42,18 @@ def read_channels(
     return _read(path, sample, exif, _to_channels)
 
 
+def rgb_of(image: Image.Image, exif: Exif) -> UInt8[np.ndarray, "height width 3"]:
+    """An image that is open already, as `read_image` reads files; or ValueError."""
+    _check_pixels(image)
+    return _to_rgb(upright(image, exif))
+
+
+def labels_of(image: Image.Image, exif: Exif) -> Int32[np.ndarray, "height width"]:
+    """A label map that is open already, as `read_labels` reads files; or ValueError."""
+    _check_pixels(image)
+    return _to_labels(upright(image, exif))
+
+
 def check_aspect(
     image: tuple[int, int], labels: tuple[int, int], what: str | Path, sample: str
 ) -> None:
@@ -66,10 +78,7 @@ def _read(path: Path, sample: str, exif: Exif, convert: Callable[[Image.Image], 
     try:
         # By a file object: of a path, Pillow maps some files, and then mistakes turned ones.
         with path.open("rb") as file, Image.open(file) as image:
-            if image.width * image.height > MOST_PIXELS:
-                raise ValueError(
-                    f"it is {image.height} x {image.width} pixels; at most {MOST_PIXELS} are read."
-                )
+            _check_pixels(image)
             return convert(upright(image, exif))
     except FileNotFoundError:
         raise BadSampleError(sample, f"{path} does not exist.") from None
@@ -77,6 +86,13 @@ def _read(path: Path, sample: str, exif: Exif, convert: Callable[[Image.Image], 
         raise BadSampleError(sample, f"{path} is not an image, or it is corrupt.") from None
     except Exception as error:  # Files that hold nonsense can make a decoder raise anything.
         raise BadSampleError(sample, f"{path}: {error or type(error).__name__}") from error
+
+
+def _check_pixels(image: Image.Image) -> None:
+    if image.width * image.height > MOST_PIXELS:
+        raise ValueError(
+            f"it is {image.height} x {image.width} pixels; at most {MOST_PIXELS} are read."
+        )
 
 
 def _to_rgb(image: Image.Image) -> UInt8[np.ndarray, "height width 3"]:
