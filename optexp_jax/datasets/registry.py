@@ -27,6 +27,7 @@ KINDS: dict[str, Opener | str] = {
     "folder": "optexp_jax.datasets.folder:open_folder",
     "labelme": "optexp_jax.datasets.labelme:open_labelme",
     "panoptic": "optexp_jax.datasets.panoptic:open_panoptic",
+    "soft": "optexp_jax.datasets.soft:open_soft",
     "shapes": "optexp_jax.datasets.shapes:open_shapes",
 }
 
