@@ -74,7 +74,7 @@ def _entry(
             parts.pop()
         elif part != ".":
             parts.append(part)
-    size = (content.get("imageHeight"), content.get("imageWidth"))
+    height, width = content.get("imageHeight"), content.get("imageWidth")
     outlines: list[Outline] = []
     shapes: Any = content["shapes"]
     for number, shape in enumerate(shapes if isinstance(shapes, list) else [None]):
@@ -83,8 +83,8 @@ def _entry(
         except ValueError as error:
             raise LayoutError(f"labelme: {path}: shape {number} {error}") from error
         outlines += [] if outline is None else [outline]
-    whole = all(type(side) is int for side in size)
-    return OutlinedImage("/".join(parts), tuple(outlines), size if whole else None)
+    size = (height, width) if isinstance(height, int) and isinstance(width, int) else None
+    return OutlinedImage("/".join(parts), tuple(outlines), size)
 
 
 def _outline(shape: Any, vocabulary: ConceptList) -> Outline | None:

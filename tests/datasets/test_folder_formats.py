@@ -162,9 +162,9 @@ def test_jpeg_label_maps(tmp_path: Path):
     root = write_images(tmp_path)
     (root / "classes.txt").write_text("one\ntwo\nthree\n")
     save(root / "labels" / "i0.jpg", LABELS[0].astype(np.uint8))
-    for options in ({}, {"labels": "labels"}):
+    for labels in (None, "labels"):
         with pytest.raises(LayoutError, match=r"are JPEG images .*without loss, as PNG"):
-            open_folder(root, **options)
+            open_folder(root, labels=labels)
     Image.fromarray(LABELS[0].astype(np.uint8)).save(root / "labels" / "i0.png", format="JPEG")
     with pytest.raises(BadSampleError, match="it is a JPEG image"):
         open_folder(root)[0]

@@ -128,7 +128,7 @@ def test_a_link_that_leads_out(root: Path, tmp_path: Path):
 
 
 def test_turned_images(root: Path):
-    save_turned(root / "a.png", picture(0, SHAPE[::-1]), 6)
+    save_turned(root / "a.png", picture(0, (SHAPE[1], SHAPE[0])), 6)
     with pytest.raises(BadSampleError, match="exif=apply"):
         open_labelme(root)[0]
     assert open_labelme(root, exif="apply")[0].image.shape == (*SHAPE, 3)

@@ -83,11 +83,12 @@ def test_items_that_are_dictionaries():
     odd = [{"photo": p, "mask": v, "label": 3} for p, v in pairs()]
     dataset = from_pairs(odd, NAMES, image="photo", mask="mask")
     np.testing.assert_array_equal(masks_of(dataset[1], 3, SHAPE), expected(1))
-    for told, said in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "no key that is surely the image. Say image=KEY of from_pairs; its keys: 'photo'"),
         ({"image": "photo"}, "no key that is surely the mask"),
         ({"image": "foto"}, "no key 'foto'. Did you mean 'photo'"),
-    ):
+    ]
+    for told, said in cases:
         with pytest.raises(BadSampleError, match=said.replace(".", r"\.")):
             from_pairs(odd, NAMES, **told)[0]
 

@@ -132,7 +132,7 @@ def test_what_is_refused(root: Path):
 
 
 def test_turned_images(root: Path):
-    save_turned(root / "val2017" / IMAGES[139], picture(0, SHAPE[::-1]), 6)
+    save_turned(root / "val2017" / IMAGES[139], picture(0, (SHAPE[1], SHAPE[0])), 6)
     with pytest.raises(BadSampleError, match="exif=apply"):
         open_panoptic(root)[0]
     assert open_panoptic(root, exif="apply")[0].image.shape == (*SHAPE, 3)

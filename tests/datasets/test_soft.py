@@ -63,7 +63,7 @@ def test_what_is_refused(root: Path):
 
 
 def test_turned_images(root: Path):
-    save_turned(root / "images" / "a.png", picture(0, SHAPE[::-1]), 6)
+    save_turned(root / "images" / "a.png", picture(0, (SHAPE[1], SHAPE[0])), 6)
     with pytest.raises(BadSampleError, match="exif=apply"):
         open_soft(root)[0]
     assert open_soft(root, exif="apply")[0].image.shape == (*SHAPE, 3)
