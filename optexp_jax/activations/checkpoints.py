@@ -32,6 +32,14 @@ _PERCEPTRON_PARTS = {"1": "0", "2": "3"}
 _PARALLEL = re.compile(r"(^|\.)module\.")
 
 
+# Compiled models are a part called "_orig_mod".
+_COMPILED = re.compile(r"(^|\.)_orig_mod\.")
+_STATES = ("state_dict", "model_state_dict", "model", "net")
+"""Under which checkpoints keep the state dict, beside the state of the training."""
+_WRAPPERS = ("model.", "net.")
+"""Names that a training module gives to the network that it trains."""
+
+
 class UntrustedCodeError(ValueError):
     """A file that can only be read by running code it brings along."""
 
@@ -47,8 +55,9 @@ class NamedTensors(dict[str, torch.Tensor]):
 def read_state(path: str | Path, *, trust: bool = False) -> NamedTensors:
     """The tensors of a checkpoint by name, with the names that torchvision uses.
 
-    Known forms: safetensors; a state dict; a dict with one under `state_dict` or `model`; a pickled
-    module, which needs `trust`.
+    Known forms: safetensors; a state dict; a dict with one under `state_dict`, `model_state_dict`,
+    `model` or `net`; a pickled module, which needs `trust`. What training tools put in front of all
+    names is left out: `module.`, `_orig_mod.` and, of Lightning's files, `model.`.
     """
     source = Path(path)
     if not source.exists():
@@ -68,7 +77,7 @@ def read_state(path: str | Path, *, trust: bool = False) -> NamedTensors:
     if isinstance(content, torch.nn.Module):
         content = content.state_dict()
     if isinstance(content, Mapping):
-        for name in ("state_dict", "model"):
+        for name in _STATES:
             if isinstance(content.get(name), Mapping):
                 content = content[name]
                 break
@@ -120,6 +129,7 @@ def write_safetensors(state: State, path: str | Path) -> None:
 def load_into(module: torch.nn.Module, state: State, source: str | Path) -> None:
     """Load all tensors, strictly; a mismatch is told in one line."""
     own = module.state_dict()
+    state = unwrapped(state, own)
     # Files from before batch counters were kept lack them; they do not matter when evaluating.
     known = {name for name in own if name.endswith("num_batches_tracked")}
     missing = sorted(own.keys() - state.keys() - known)
@@ -142,6 +152,23 @@ def load_into(module: torch.nn.Module, state: State, source: str | Path) -> None
     versions = getattr(state, "_metadata", None) or getattr(own, "_metadata", None)
     counters = {name: own[name] for name in known}
     module.load_state_dict(NamedTensors({**counters, **state}, versions))
+
+
+def unwrapped(state: State, own: State | None = None) -> State:
+    """The tensors of the network that a training module holds, without the name it has there.
+
+    That module may hold more than the network, such as a loss: it is left out. Nothing is changed
+    if the names fit the network's `own` as they are.
+    """
+    for prefix in _WRAPPERS:
+        inner = {name[len(prefix) :]: t for name, t in state.items() if name.startswith(prefix)}
+        fits = own is None or (not own.keys() & state.keys() and bool(own.keys() & inner.keys()))
+        if inner and fits:
+            versions = getattr(state, "_metadata", None)
+            if isinstance(versions, Mapping):
+                versions = {str(name).removeprefix(prefix): v for name, v in versions.items()}
+            return NamedTensors(inner, versions)
+    return state
 
 
 def hash_weights(module: torch.nn.Module) -> str:
@@ -177,7 +204,8 @@ def _unpickle(source: Path) -> Any:
 
 
 def _current(name: str) -> str:
-    name = _OLD_DENSE_NAME.sub(r"\1\2", _PARALLEL.sub(r"\1", name))
+    name = _COMPILED.sub(r"\1", _PARALLEL.sub(r"\1", name))
+    name = _OLD_DENSE_NAME.sub(r"\1\2", name)
     return _OLD_PERCEPTRON.sub(lambda old: f"{old[1]}.{_PERCEPTRON_PARTS[old[2]]}", name)
 
 

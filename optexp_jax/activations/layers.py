@@ -12,7 +12,10 @@ import torch
 from optexp_jax.activations.layouts import LAYOUTS, Layout
 from optexp_jax.activations.loaded_model import LoadedModel
 from optexp_jax.activations.script_layers import run_script_layer, script_layer_names
+from optexp_jax.internal.own_code import place_of
 
+_LISTED = 2
+"""Images that a model is shown to list its layers."""
 MOST_EXTRA_TOKENS = 5
 """A class token and four registers."""
 
@@ -36,11 +39,24 @@ def list_layers(model: LoadedModel, layout: Layout = "auto") -> list[LayerInfo]:
     """All layers that give a tensor, in the order in which they are last called."""
     size = model.preprocessing.size
     with _explained(model.name, size):
-        outputs = _run_all(model.module, _fitting(torch.zeros(1, 3, size, size), model.module))
+        # Two images, so that a first axis that is not the samples' shows.
+        images = torch.zeros(_LISTED, 3, size, size)
+        outputs = _run_all(model.module, _fitting(images, model.module))
+    if not outputs:
+        script = isinstance(model.module, torch.jit.ScriptModule)
+        why = (
+            "its TorchScript code calls its parts only inside loops or conditions, where they "
+            "cannot be followed. Save a traced program (torch.jit.trace), or give the network "
+            "itself as module:function."
+            if script
+            else "its forward pass calls no part of it that gives a tensor."
+        )
+        raise ValueError(f"No layer of {model.name} can be reached: {why}")
     parts = dict(model.module.named_modules())
     found: list[LayerInfo] = []
     for name, (output, calls) in outputs.items():
         try:
+            _check_samples(output, _LISTED, name)
             maps = read_as_maps(output, layout)
             units, map_shape = maps.shape[1], (maps.shape[2], maps.shape[3])
         except ValueError:
@@ -88,6 +104,7 @@ class LayerProbe:
         """Float32 maps `[sample, unit, row, column]` on the CPU."""
         with _explained(self._model.name, batch.shape[-1]):
             output = self._output(_fitting(batch.to(self._device), self._module))
+        _check_samples(output, len(batch), self._layer)
         return read_as_maps(output, self._layout).float().cpu()
 
     def _output(self, batch: torch.Tensor) -> torch.Tensor:
@@ -101,6 +118,22 @@ class LayerProbe:
                 f"gives no tensor. `optexp layers {self._model.name}` lists those that do."
             )
         return found[self._layer][0]
+
+
+def _check_samples(output: torch.Tensor, n_samples: int, layer: str) -> None:
+    """Refuse an output that is not laid out by samples."""
+    if output.shape[0] == n_samples:
+        return
+    shape = list(output.shape)
+    if output.ndim > 1 and output.shape[1] == n_samples:
+        why = "its second axis is the samples', as in transformers that put the tokens first"
+    else:
+        why = "it may cut images into windows, as windowed attention does"
+    raise ValueError(
+        f"The first axis of the output of {layer!r} is not the samples': for {n_samples} images it "
+        f"is {shape}; {why}. Take the layer around it, or wrap the model so that one of its "
+        "layers gives [sample, ...]."
+    )
 
 
 def read_as_maps(output: torch.Tensor, layout: Layout = "auto") -> torch.Tensor:
@@ -157,9 +190,14 @@ def _explained(model: str, size: int) -> Generator[None]:
         ) from error
     except (RuntimeError, AssertionError, TypeError) as error:
         said = str(error).strip().rpartition("\n")[2]
+        if isinstance(error, TypeError) and "required positional argument" in said:
+            raise ValueError(
+                f"{model} takes more than a batch of images ({said}). Wrap it in a module that "
+                "gives it the other inputs, and name that as module:function."
+            ) from error
         raise ValueError(
-            f"The forward pass of {model} fails on images of {size} x {size}: {said} Other sizes: "
-            "--size."
+            f"The forward pass of {model} fails on images of {size} x {size}: {said} "
+            f"({place_of(error)}). Other sizes: --size."
         ) from error
 
 

@@ -17,6 +17,8 @@ class LoadedModel:
     preprocessing: Preprocessing
     weights: str
     """Checksum of its parameters and buffers."""
+    kind: str = ""
+    """Which library states how its weights want images, such as "torchvision"; "" for none."""
 
     @classmethod
     def of(

@@ -2,9 +2,9 @@
 
 import difflib
 import importlib
-import traceback
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from optexp_jax.activations.checkpoints import (
 )
 from optexp_jax.activations.demo_network import load_demo_network
 from optexp_jax.activations.loaded_model import LoadedModel
-from optexp_jax.activations.preprocessing import Preprocessing
+from optexp_jax.activations.preprocessing import PROTOCOLS, Preprocessing, Protocol
 from optexp_jax.activations.torch_import import import_torchvision
 from optexp_jax.activations.vision_models import (
     INCEPTIONS,
@@ -26,7 +26,7 @@ from optexp_jax.activations.vision_models import (
     pretrained_state,
     vision_preprocessing,
 )
-from optexp_jax.internal.own_code import find_object
+from optexp_jax.internal.own_code import find_object, place_of
 
 PLACES365 = {
     "resnet18": ("resnet18_places365.pth.tar", 224),
@@ -41,7 +41,13 @@ EFFICIENTNET = "efficientnet-lite0"
 RANDOM_SEED = 0
 
 
-def load_model(name: str, *, weights: str | Path | None = None, trust: bool = False) -> LoadedModel:
+def load_model(
+    name: str,
+    *,
+    weights: str | Path | None = None,
+    trust: bool = False,
+    protocol: Protocol = "whole",
+) -> LoadedModel:
     """Load a model.
 
     `name` is one of
@@ -53,11 +59,34 @@ def load_model(name: str, *, weights: str | Path | None = None, trust: bool = Fa
     - `efficientnet-lite0`, whose pretrained weights are a package of their own;
     - `demo`, the small network that comes with this package;
     - a TorchScript file: `model.pt`, or `torchscript:PATH` with any ending;
-    - `module:function`, a function without arguments that returns a `torch.nn.Module`.
+    - `module:function`, a function without arguments that returns a `torch.nn.Module`, or that and
+      its `Preprocessing`.
+
+    Images are prepared by a `protocol`: "whole" does what torchvision's weights state, but with the
+    whole image, so that maps lie over the masks of concepts; "weights" crops it too, as the weights
+    state, for layers without maps; "paper" is the published way, whatever the weights state.
 
     A TorchScript file is a program, and a pickled module can run any code when it is read: both
     need `trust`.
     """
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"Protocols are {', '.join(PROTOCOLS)}; got {protocol!r}.")
+    model = _load(name, weights, trust)
+    if protocol == "whole":
+        return model
+    if model.kind == "torchvision":
+        prepared = vision_preprocessing(model.name, model.module, protocol)
+    elif protocol == "paper":
+        prepared = Preprocessing(model.preprocessing.size)
+    else:
+        raise ValueError(
+            f"{name} comes with no statement of how its weights want images cropped: only "
+            "torchvision's networks do. Leave the protocol out."
+        )
+    return replace(model, preprocessing=prepared)
+
+
+def _load(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
     kind, _, rest = name.partition(":")
     if kind == "places365":
         return _load_places365(rest, weights, trust)
@@ -92,7 +121,8 @@ def _load_torchvision(name: str, weights: str | Path | None, trust: bool) -> Loa
         module = make_vision_model(name, pretrained_state(name), f"torchvision's file of {name}")
     else:
         module = make_vision_model(name, read_state(weights, trust=trust), weights)
-    return LoadedModel.of(module, name, vision_preprocessing(name, module))
+    made = LoadedModel.of(module, name, vision_preprocessing(name, module))
+    return replace(made, kind="torchvision")
 
 
 def _load_places365(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
@@ -182,20 +212,23 @@ def _load_own(
     try:
         made: object = _randomly(make)
     except Exception as error:  # It is not our code.
-        frame = traceback.extract_tb(error.__traceback__)[-1]
         raise ValueError(
             f"{module_name}:{function}, called without arguments, raised {type(error).__name__}: "
-            f"{error} ({frame.filename}, line {frame.lineno})."
+            f"{error} ({place_of(error)})."
         ) from error
-    if not isinstance(made, torch.nn.Module):
+    stated: object = None
+    if isinstance(made, tuple) and len(made) == 2:
+        made, stated = made
+    if not isinstance(made, torch.nn.Module) or not isinstance(stated, Preprocessing | None):
         raise TypeError(
-            f"{module_name}:{function} must return a torch.nn.Module; it returned "
-            f"{type(made).__name__}."
+            f"{module_name}:{function} must return a torch.nn.Module, or that and a Preprocessing; "
+            f"it returned {type(made).__name__}"
+            f"{'' if stated is None else f' and {type(stated).__name__}'}."
         )
     if weights is not None and weights != "random":
         load_into(made, read_state(weights, trust=trust), weights)
     # A function may say what its model takes.
-    wanted: object = getattr(made, "preprocessing", None)
+    wanted: object = stated or getattr(made, "preprocessing", None)
     return LoadedModel.of(
         made,
         f"{module_name}:{function}",

@@ -122,6 +122,12 @@ def record_activations(
     )
     first = _batch(model, dataset, chosen[:1])
     n_units, rows, columns = (int(size) for size in probe(first).shape[1:])
+    if model.preprocessing.shorter is not None and rows * columns > 1:
+        raise ValueError(
+            f"The preprocessing crops images: the {rows} x {columns} maps of {layer!r} show "
+            "the middle of an image only, while the masks of concepts show all of it. Take the "
+            "protocol `whole` (--protocol whole), or a layer with one location."
+        )
     with ActivationWriter(path, metadata, (len(chosen), n_units, rows, columns)) as writer:
         for start, inputs in _rows(model, dataset, chosen, writer):
             row = torch.cat([probe(part) for part in torch.split(inputs, batch_size)]).numpy()

@@ -30,31 +30,54 @@ def run_script_layer(
 
 
 def _inputs_of_part(module: Any, name: str, inputs: tuple[Any, ...], layer: str) -> tuple[Any, ...]:
-    graph = module.graph.copy()
-    itself = next(iter(graph.inputs()))
-    calls = [
-        node
-        for node in graph.nodes()
-        if node.kind() == "prim::CallMethod"
-        and node.s("name") == "forward"
-        and _is_part(next(iter(node.inputs())), name, itself)
-    ]
-    if not calls:
+    found = _follow(module, module.graph, name, inputs)
+    if found is None:
         raise ValueError(
             f"The TorchScript code does not call the layer {layer!r}, or only inside a loop or "
             "condition, where it cannot be followed."
         )
-    wanted = list(calls[-1].inputs())[1:]
-    for _ in list(graph.outputs()):
-        graph.eraseOutput(0)
-    for value in wanted:
-        graph.registerOutput(value)
-    torch._C._jit_pass_dce(graph)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+    return found
+
+
+def _follow(module: Any, graph: Any, name: str, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """What the last call of a part is given in a method's graph, or in those of methods it calls.
+
+    Many networks are written with a `forward` that only calls another method of their own.
+    """
+    itself = next(iter(graph.inputs()))
+    nodes = list(graph.nodes())
+    for place in reversed(range(len(nodes))):
+        node = nodes[place]
+        if node.kind() != "prim::CallMethod":
+            continue
+        called = next(iter(node.inputs()))
+        if node.s("name") == "forward" and _is_part(called, name, itself):
+            return _given_to(module, graph, place, inputs)
+        if called.debugName() == itself.debugName():
+            method = module._c._get_method(node.s("name"))
+            found = _follow(module, method.graph, name, _given_to(module, graph, place, inputs))
+            if found is not None:
+                return found
+    return None
+
+
+def _given_to(module: Any, graph: Any, place: int, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the call at a place of a graph is given, without the object that it is called on."""
+    cut = graph.copy()
+    wanted = list(list(cut.nodes())[place].inputs())[1:]
+    if not wanted:
+        return ()
+    for _ in list(cut.outputs()):
+        cut.eraseOutput(0)
+    # A function has one output; several values are one tuple.
+    both = cut.appendNode(cut.create("prim::TupleConstruct", wanted, 1)).output()
+    both.setType(torch._C.TupleType([value.type() for value in wanted]))  # pyright: ignore[reportPrivateUsage]
+    cut.registerOutput(both)
+    torch._C._jit_pass_dce(cut)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     function: Any = torch._C._create_function_from_graph(  # pyright: ignore[reportPrivateUsage]
-        "inputs", graph
+        "inputs", cut
     )
-    given = function(module._c, *inputs)
-    return given if len(wanted) != 1 else (given,)
+    return function(module._c, *inputs)
 
 
 def _is_part(value: Any, name: str, itself: Any) -> bool:

@@ -7,13 +7,19 @@ weights. The same is done here for weights from anywhere, so that a file acts as
 import math
 import pickle
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from optexp_jax.activations.checkpoints import State, load_into, with_current_names
-from optexp_jax.activations.preprocessing import Preprocessing
+from optexp_jax.activations.checkpoints import (
+    State,
+    load_into,
+    unwrapped,
+    with_current_names,
+)
+from optexp_jax.activations.preprocessing import Filter, Preprocessing, Protocol
 from optexp_jax.activations.torch_import import import_torchvision
 
 INCEPTIONS = ("googlenet", "inception_v3")
@@ -41,6 +47,7 @@ def pretrained_state(name: str) -> State:
 def make_vision_model(name: str, state: State, source: str | Path) -> torch.nn.Module:
     """The network as torchvision's constructor would make it for these weights, and with them."""
     models = import_torchvision().models
+    state = unwrapped(state)  # No part of these networks is called as training modules call them.
     options: dict[str, Any] = {**_image_size(name, state)}
     if name in INCEPTIONS:
         # Torchvision keeps the training head of the one, and drops those of the other.
@@ -55,12 +62,24 @@ def make_vision_model(name: str, state: State, source: str | Path) -> torch.nn.M
     return module
 
 
-def vision_preprocessing(name: str, module: torch.nn.Module) -> Preprocessing:
-    """Colours normalised as for torchvision's weights of the network, and a size that it takes."""
+def vision_preprocessing(
+    name: str, module: torch.nn.Module, protocol: Protocol = "whole"
+) -> Preprocessing:
+    """What torchvision's weights of the network state, or the paper's with a size that it takes."""
     transforms = _default_weights(name).transforms()
     # Vision transformers take images of one size only, and say which.
-    size: int = getattr(module, "image_size", 299 if name == "inception_v3" else 224)
-    return Preprocessing(size).changed(mean=transforms.mean, std=transforms.std)
+    takes: int | None = getattr(module, "image_size", None)
+    if protocol == "paper":
+        return Preprocessing(takes or (299 if name == "inception_v3" else 224))
+    (stated,), (shorter,) = transforms.crop_size, transforms.resize_size
+    stated_filter: Filter = transforms.interpolation.value
+    size = takes or stated
+    found = Preprocessing(size, filter=stated_filter).changed(
+        mean=transforms.mean, std=transforms.std
+    )
+    if protocol == "whole":
+        return found
+    return replace(found, shorter=shorter if size == stated else size)
 
 
 def _default_weights(name: str) -> Any:

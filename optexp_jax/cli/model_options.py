@@ -14,6 +14,10 @@ LAYOUTS = ("auto", "nchw", "nhwc", "tokens")
 """Those of `optexp_jax.activations.layouts`, which is imported only with a model."""
 
 
+PROTOCOLS = ("whole", "weights", "paper")
+"""Those of `optexp_jax.activations.preprocessing`, likewise."""
+
+
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add where the weights come from and how images are prepared."""
     parser.add_argument(
@@ -26,6 +30,13 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--trust",
         action="store_true",
         help="allow a file that runs code when it is read: a TorchScript program, a pickled module",
+    )
+    parser.add_argument(
+        "--protocol",
+        choices=PROTOCOLS,
+        default="whole",
+        help="how images are prepared: as the weights state, but with the whole image (whole, the "
+        "default); exactly so, cropped, for layers without maps (weights); as in the paper (paper)",
     )
     parser.add_argument(
         "--size", type=at_least(1), help="side of the images that the model takes, in pixels"
@@ -60,7 +71,9 @@ def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
 
     from optexp_jax.activations.models import load_model
 
-    model = load_model(name, weights=options.weights, trust=options.trust)
+    model = load_model(
+        name, weights=options.weights, trust=options.trust, protocol=options.protocol
+    )
     mean: Sequence[float] | None = options.mean
     std: Sequence[float] | None = options.std
     prepared = model.preprocessing.changed(options.size, mean, std)

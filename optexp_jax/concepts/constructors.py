@@ -276,7 +276,9 @@ def _kept_concepts(
             f"The table has no category {', '.join(sorted(unknown))}; it has "
             f"{', '.join(sorted(known)) or 'none'}."
         )
-    wanted = None if concepts is None else {table.concept_id(name) for name in concepts}
+    wanted = (
+        None if concepts is None else {table.concept_id(table.find_name(name)) for name in concepts}
+    )
     kept = [
         k
         for k, category in enumerate(table.categories)

@@ -15,7 +15,7 @@ from optexp_jax.concepts.inputs import plain_name, to_bool
 from optexp_jax.concepts.patches import Patches, SampleMap
 from optexp_jax.concepts.signatures import Signatures
 from optexp_jax.formulas.formula import Formula
-from optexp_jax.formulas.text import unknown_concept
+from optexp_jax.formulas.text import find_concept, unknown_concept
 from optexp_jax.internal.memory import require_memory
 
 if TYPE_CHECKING:
@@ -191,8 +191,13 @@ class ConceptTable:
             raise ValueError(unknown_concept(name, self.names))
         return self.ids[name]
 
+    def find_name(self, name: str) -> str:
+        """The full name of a concept, given it or its first synonym: of `car, auto`, `car`."""
+        return find_concept(plain_name(name), self.ids)
+
     def concept(self, name: str) -> Concept:
-        """A concept by name."""
+        """A concept by name, or by its first synonym."""
+        name = self.find_name(name)
         k = self.concept_id(name)
         member = self.signatures.membership(k)[self.patches.signature]
         return Concept(
@@ -211,7 +216,7 @@ class ConceptTable:
     def mask(self, formula: Formula | str) -> Bool[np.ndarray, "samples *location"]:
         """Where the formula (or concept name) holds, by location."""
         if isinstance(formula, str):
-            formula = Formula.concept(formula)
+            formula = Formula.concept(self.find_name(formula))
         located = self.require_map("mask")
         held = self.holds(formula)[self.patches.signature]
         return np.concatenate(

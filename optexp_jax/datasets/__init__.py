@@ -3,6 +3,7 @@
 from optexp_jax.datasets.arrays import ArrayDataset
 from optexp_jax.datasets.build import build_table
 from optexp_jax.datasets.derived import with_derived
+from optexp_jax.datasets.pairs import PairDataset, from_pairs
 from optexp_jax.datasets.protocol import (
     BadSampleError,
     ConceptInfo,
@@ -25,12 +26,14 @@ __all__ = [
     "Dataset",
     "DatasetSpec",
     "LayoutError",
+    "PairDataset",
     "Provenance",
     "Sample",
     "Shapes",
     "build_table",
     "check_sample",
     "describe",
+    "from_pairs",
     "image_of",
     "open_dataset",
     "read_provenance",

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.io
 from jaxtyping import Shaped
 
 from optexp_jax.datasets.layout import listing, read_rows, short, to_integer
 from optexp_jax.datasets.protocol import LayoutError
-from optexp_jax.datasets.safe_pickle import read_pickle
 from optexp_jax.datasets.values import distinct
 
 INDEX_FILE = "index_ade20k.pkl"
+MATLAB_INDEX_FILE = "index_ade20k.mat"
 _TRAIN_ID_COLUMNS = ("trainid", "train_id", "train id")
 _IGNORED_TRAIN_IDS = ("", "-1", "65535")
 
@@ -60,9 +61,17 @@ def classes_from_file(path: Path) -> AdeClasses:
     return _checked([placed[train_id] for train_id in range(len(placed))], f"the list {path.name}")
 
 
-def classes_from_index(path: Path) -> AdeClasses:
+def read_matlab_index(path: Path) -> dict[str, Any]:
+    """The index of the release of 2016, a Matlab file, with the keys of the one of 2021."""
+    try:
+        index = scipy.io.loadmat(path, squeeze_me=True, variable_names=["index"])["index"]
+        return {name: index[name].item() for name in index.dtype.names}
+    except Exception as error:  # scipy raises many kinds for damaged files and files of others
+        raise LayoutError(f"{path} is not the index of ADE20K: {error}") from error
+
+
+def classes_from_index(path: Path, index: Any) -> AdeClasses:
     """The classes that occur as objects in training images and in validation images, by id."""
-    index = read_pickle(path)
     names, files = (_texts(index, name, path) for name in ("objectnames", "filename"))
     presence, as_part = (_counts(index, name, path) for name in ("objectPresence", "objectIsPart"))
     shape = (len(names), len(files))

@@ -74,7 +74,7 @@ class ArrayDataset:
             tuple(map(ConceptInfo, vocabulary.ids, vocabulary.categories)),
             LabelMaps(stacks, coders),
             everywhere,
-            _names(sample_names, len(pictures)),
+            check_sample_names(sample_names, len(pictures)),
         )
 
     @classmethod
@@ -115,7 +115,7 @@ class ArrayDataset:
             tuple(infos),
             ConceptMasks(tuple(stack)),
             ((),) * len(pictures),
-            _names(sample_names, len(pictures)),
+            check_sample_names(sample_names, len(pictures)),
         )
 
     def concepts(self) -> tuple[ConceptInfo, ...]:
@@ -167,6 +167,17 @@ def to_rgb(image: Any, what: str) -> UInt8[np.ndarray, "height width 3"]:
     return np.ascontiguousarray(np.repeat(values, 3, axis=2) if values.shape[2] == 1 else values)
 
 
+def check_sample_names(names: Sequence[str] | None, n_samples: int) -> tuple[str, ...]:
+    """Names as given, distinct, or `sample0, sample1, ...`."""
+    if names is None:
+        width = len(str(n_samples - 1))
+        return tuple(f"sample{x:0{width}d}" for x in range(n_samples))
+    _check_count(len(names), n_samples, "sample_names")
+    if len(set(names)) != n_samples:
+        raise ValueError("sample_names must be distinct.")
+    return tuple(names)
+
+
 def _images(images: Any) -> tuple[UInt8[np.ndarray, "_ _ 3"], ...]:
     pictures = tuple(to_rgb(image, f"image {x}") for x, image in enumerate(images))
     if not pictures:
@@ -200,16 +211,6 @@ def _sample_labels(
     return tuple(
         tuple(dict.fromkeys(vocabulary.add(name, category) for name in names)) for names in listed
     )
-
-
-def _names(names: Sequence[str] | None, n_samples: int) -> tuple[str, ...]:
-    if names is None:
-        width = len(str(n_samples - 1))
-        return tuple(f"sample{x:0{width}d}" for x in range(n_samples))
-    _check_count(len(names), n_samples, "sample_names")
-    if len(set(names)) != n_samples:
-        raise ValueError("sample_names must be distinct.")
-    return tuple(names)
 
 
 def _check_count(count: int, n_samples: int, what: str) -> None:

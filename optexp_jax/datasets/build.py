@@ -19,7 +19,13 @@ from optexp_jax.concepts import ConceptTable, TableBuilder
 from optexp_jax.concepts.storage import check_free, replace_folder
 from optexp_jax.datasets.identity import hash_samples, pixels_count
 from optexp_jax.datasets.parts import PART_SAMPLES, Part, PartFileError, read_part, skipped_in
-from optexp_jax.datasets.protocol import BadSampleError, Dataset, describe
+from optexp_jax.datasets.protocol import (
+    BadSampleError,
+    Dataset,
+    FindsMissingNames,
+    LayoutError,
+    describe,
+)
 from optexp_jax.datasets.provenance import (
     Provenance,
     SkippedSample,
@@ -174,7 +180,7 @@ def _parts(
             while part not in ready:
                 finished = next(made)
                 if finished.skipped and not skip_bad:
-                    raise _refused(finished.skipped[0])
+                    raise _refused(dataset, finished.skipped[0])
                 ready.add(finished.part)
                 start, stop = jobs.bounds(finished.part)
                 n_done += stop - start
@@ -200,7 +206,10 @@ def _is_done(jobs: PartJobs, part: int) -> bool:
         return False
 
 
-def _refused(sample: SkippedSample) -> BadSampleError:
+def _refused(dataset: Dataset, sample: SkippedSample) -> ValueError:
+    lacking = dataset.missing_names(sample.name) if isinstance(dataset, FindsMissingNames) else None
+    if lacking is not None:
+        return LayoutError(f"Sample {sample.name!r} and maybe others cannot be read: {lacking}")
     return BadSampleError(
         sample.name,
         f"{sample.reason.rstrip('.')}. To leave such samples out, pass skip_bad=True (--skip-bad).",

@@ -13,6 +13,7 @@ from optexp_jax.datasets.layout import listing, short
 from optexp_jax.datasets.protocol import ConceptInfo, LayoutError
 
 _KINDS = ("instances", "stuff")
+"""What the names of annotation files begin with, in front of the split."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,12 @@ class CocoFiles:
             if not folder.is_dir():
                 raise LayoutError(f"COCO: there is no folder of images {folder}.")
             return folder
-        split = self.json_files[0].stem.partition("_")[2]
-        names = [split, f"images/{split}", "images", "."] if split else ["images", "."]
+        stem = self.json_files[0].stem  # such as instances_val2017 or person_keypoints_val2017
+        splits = (
+            dict.fromkeys([stem.partition("_")[2], stem.rpartition("_")[2]]) if "_" in stem else ()
+        )
+        names = [name for split in splits for name in (split, f"images/{split}")]
+        names += ["images", "."]
         places = [self.base / name for name in names]
         found = next((place for place in places if os.path.isfile(place / image)), None)
         if found is None:
@@ -68,14 +73,19 @@ class CocoFiles:
         return found
 
 
-def find_files(root: Path, annotations: str | None, split: str | None) -> CocoFiles:
-    """The annotation files, as given or as they are named usually."""
+def find_files(
+    root: Path,
+    annotations: str | None,
+    split: str | None,
+    kinds: Sequence[str] = _KINDS,
+) -> CocoFiles:
+    """The annotation files, as given or as they are named usually: by kind, then the split."""
     if not root.exists():
         raise LayoutError(f"COCO: there is no folder or file {root}.")
     if root.is_file():
         folder = root.parent
         return CocoFiles(folder.parent if folder.name == "annotations" else folder, (root,))
-    files = _usual(root, split) if annotations is None else _named(root, annotations)
+    files = _usual(root, split, kinds) if annotations is None else _named(root, annotations)
     return CocoFiles(root, tuple(files))
 
 
@@ -84,9 +94,10 @@ def read_annotations(files: Sequence[Path]) -> CocoAnnotations:
     vocabulary = ConceptList()
     images: dict[Any, CocoImage] = {}
     for path in files:
-        content = _load(path)
+        content = load_json(path)
+        _refuse_panoptic(content, path)
         try:
-            meaning = _read_categories(content["categories"], vocabulary, path)
+            meaning = read_categories(content["categories"], vocabulary, path)
             for entry in content["images"]:
                 _add_image(entry, images, path)
             for number, entry in enumerate(content["annotations"]):
@@ -108,13 +119,18 @@ def read_annotations(files: Sequence[Path]) -> CocoAnnotations:
             f"COCO: {listing([path.name for path in files])} hold no annotated images."
         )
     ordered = sorted(images.values(), key=lambda image: image.name)
-    for before, after in itertools.pairwise(ordered):
-        if before.name == after.name:
-            raise LayoutError(f"COCO: two images have the file name {after.name!r}.")
+    check_distinct([image.name for image in ordered])
     return CocoAnnotations(concepts, tuple(ordered))
 
 
-def _read_categories(entries: Any, vocabulary: ConceptList, path: Path) -> dict[Any, int]:
+def check_distinct(names: Sequence[str]) -> None:
+    """Refuse two images of one name; the names are sorted."""
+    for before, after in itertools.pairwise(names):
+        if before == after:
+            raise LayoutError(f"COCO: two images have the file name {after!r}.")
+
+
+def read_categories(entries: Any, vocabulary: ConceptList, path: Path) -> dict[Any, int]:
     """The concept of each category id; new names are added to the vocabulary."""
     meaning: dict[Any, int] = {}
     for entry in entries:
@@ -130,6 +146,16 @@ def _read_categories(entries: Any, vocabulary: ConceptList, path: Path) -> dict[
             raise LayoutError(f"COCO: {path} has two categories of the id {entry['id']}.")
         meaning[entry["id"]] = vocabulary.add(str(name), group or None)
     return meaning
+
+
+def _refuse_panoptic(content: Any, path: Path) -> None:
+    entries = content.get("annotations") if isinstance(content, dict) else None
+    first = entries[0] if isinstance(entries, list) and entries else None
+    if isinstance(first, dict) and "segments_info" in first:
+        raise LayoutError(
+            f"COCO: {path} holds panoptic annotations, whose regions are in PNG files. Open it as "
+            f"the kind panoptic: panoptic:{path}"
+        )
 
 
 def _add_image(entry: Any, images: dict[Any, CocoImage], path: Path) -> None:
@@ -151,7 +177,8 @@ def _add_image(entry: Any, images: dict[Any, CocoImage], path: Path) -> None:
         )
 
 
-def _load(path: Path) -> Any:
+def load_json(path: Path) -> Any:
+    """The content of a JSON file."""
     try:
         return json.loads(path.read_bytes())
     except ValueError as error:
@@ -171,15 +198,15 @@ def _named(root: Path, annotations: str) -> list[Path]:
     return files
 
 
-def _usual(root: Path, split: str | None) -> list[Path]:
+def _usual(root: Path, split: str | None, kinds: Sequence[str]) -> list[Path]:
     folders = (root / "annotations", root)
     found = [
         path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.json"))
     ]
     if split is not None:
-        wanted = [path for path in found if path.stem in {f"{kind}_{split}" for kind in _KINDS}]
+        wanted = [path for path in found if path.stem in {f"{kind}_{split}" for kind in kinds}]
     elif len(found) > 1:
-        wanted = [path for path in found if path.stem.partition("_")[0] in _KINDS]
+        wanted = [path for path in found if path.stem.partition("_")[0] in kinds]
         if len({path.stem.partition("_")[2] for path in wanted}) > 1:
             wanted = []
     else:

@@ -1,6 +1,5 @@
 """A folder of images and label maps, with a table of names: one's own dataset without a loader."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,38 +14,22 @@ from optexp_jax.datasets.folder_entries import (
     attach_maps,
     entry_keys,
 )
-from optexp_jax.datasets.folder_tables import (
-    MAX_VALUE,
-    NOT_CONCEPTS,
-    NamedValue,
-    find_tables,
-    read_image_labels,
-    read_names,
+from optexp_jax.datasets.folder_layers import (
+    FolderLayer,
+    find_label_folders,
+    likely_folders,
+    make_layers,
 )
-from optexp_jax.datasets.images import (
-    IMAGE_SUFFIXES,
-    LABEL_SUFFIXES,
-    check_aspect,
-    read_image,
-    read_labels,
-)
+from optexp_jax.datasets.folder_tables import find_tables, read_image_labels, read_names
+from optexp_jax.datasets.images import IMAGE_SUFFIXES, check_aspect, read_image
 from optexp_jax.datasets.layout import check_root, files_below, listing
 from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, LayoutError, Sample
-from optexp_jax.datasets.values import NONE, ValueCodes
+from optexp_jax.datasets.values import UnknownValuesError
 
+MOST_SEARCHED = 5000
+"""Label maps that are searched for all values without a name, once one was found."""
 _IMAGE_FOLDERS = ("images", "image", "imgs", "img", "JPEGImages", "photos")
-_LABEL_FOLDERS = ("labels", "label", "annotations", "masks", "segmentation", "SegmentationClass")
-_UNNAMED = (0, 255, 65535)
-"""Values that mean "no label" in most datasets; here they do unless they have a name."""
-
-
-@dataclass(frozen=True, eq=False)
-class FolderLayer:
-    """A folder of label maps and what their values mean."""
-
-    folder: Path
-    codes: ValueCodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +81,38 @@ class Folder:
     def _read_map(
         self, file: LabelFile, name: str, image_shape: tuple[int, int]
     ) -> Int32[np.ndarray, "height width"]:
-        values = read_labels(file.path, name, self.exif)
-        check_aspect(image_shape, values.shape, file.path, name)
-        return self.layers[file.layer].codes.decode(values, file.path, name)
+        ids = self.layers[file.layer].read(file.path, name, self.exif)
+        check_aspect(image_shape, ids.shape, file.path, name)
+        return ids
+
+    def missing_names(self, sample: str) -> str | None:
+        """What the table of names lacks, over all label maps, if this sample lacks some of it."""
+        index = self.sample_names().index(sample)
+        missing: dict[str, int] = {}
+        try:
+            _ = self[index]
+            return None
+        except UnknownValuesError as error:
+            told = error
+        except BadSampleError:
+            return None
+        maps = [(file, entry.image) for entry in self.entries for file in entry.maps]
+        for file, name in maps[:MOST_SEARCHED]:
+            try:
+                self.layers[file.layer].read(file.path, name, self.exif)
+            except UnknownValuesError as error:
+                for value in error.values:
+                    missing[value] = missing.get(value, 0) + 1
+            except BadSampleError:
+                continue
+        listed = [f"{value} ({count})" for value, count in missing.items()]
+        first = "" if len(maps) <= MOST_SEARCHED else f"the first {MOST_SEARCHED} of "
+        kind = told.kind
+        hint = f", or pass --option ignore={'+'.join(missing)}" if kind == "values" else ""
+        return (
+            f"{told.meaning} lacks {kind} of {first}{len(maps)} label maps; with the number of "
+            f"maps that have them: {listing(listed)}. Add a row for each{hint}."
+        )
 
 
 def open_folder(
@@ -112,15 +124,19 @@ def open_folder(
     image_labels: str | None = None,
     ignore: str | int = "",
     suffix: str | None = None,
+    image_suffix: str = "",
+    offset: int = 0,
     scene_prefix: int = 0,
     exif: str | None = None,
 ) -> Folder:
     """Open a folder of images, label maps and tables; what is not given is looked for.
 
     `images` is the folder of images; `labels` the folders of label maps (`objects+parts`); `names`
-    and `image_labels` are CSV files; `ignore` lists names or values that are no concept, joined by
-    `+`. A label map belongs to the image of the same name, or of the name it begins with; `suffix`
-    tells what it adds to that name. The first `scene_prefix` characters of an image's name, if
+    and `image_labels` are CSV files, or `names` a list in a text file; `ignore` lists names or
+    values that are no concept, joined by `+`. A label map belongs to the image of the same name, or
+    of the name it begins with; `suffix` tells what it adds to that name, and `image_suffix` what
+    images add to it. A value `v` of a label map is the one that the table calls `v + offset`. The
+    first `scene_prefix` characters of an image's name, if
     above 0, are a concept of the whole image. `exif` says in which frame the label maps of images
     are whose EXIF data tells to show them turned: "apply" or "ignore" it.
     """
@@ -129,10 +145,10 @@ def open_folder(
     check_root(root, "Folder", wanted, lambda folder: _images(folder, images) is not None)
     image_folder = _images(root, images)
     assert image_folder is not None
-    others = _label_folders(root, labels, image_folder)
+    others = find_label_folders(root, labels, image_folder)
     tables = find_tables(root, names, image_labels, has_maps=len(others) > 0)
     rows = () if tables.names is None else read_names(tables.names)
-    label_folders = others if labels is not None else _likely(others, rows)
+    label_folders = others if labels is not None else likely_folders(others, rows)
     if not label_folders and tables.image_labels is None:
         raise LayoutError(
             f"Folder: nothing in {root} says what is in the images: there is neither a folder of "
@@ -140,12 +156,14 @@ def open_folder(
         )
     vocabulary = ConceptList()
     ignored = frozenset(str(ignore).split("+")) - {""}
-    layers = _layers(label_folders, rows, tables.names, vocabulary, ignored)
+    layers = make_layers(label_folders, rows, tables.names, vocabulary, ignored, offset)
     found = files_below(image_folder, IMAGE_SUFFIXES)
+    found = [path for path in found if path.stem.endswith(image_suffix)]
     if not found:
-        raise LayoutError(f"Folder: there are no images in {image_folder}.")
+        ending = f" whose names end in {image_suffix!r}" if image_suffix else ""
+        raise LayoutError(f"Folder: there are no images{ending} in {image_folder}.")
     entries = [FolderEntry(path.relative_to(image_folder).as_posix()) for path in found]
-    keys = entry_keys(entries, image_folder)
+    keys = entry_keys(entries, image_folder, image_suffix)
     for place, layer in enumerate(layers):
         attach_maps(layer.folder, place, keys, suffix)
     if tables.image_labels is not None:
@@ -162,65 +180,3 @@ def open_folder(
 def _images(root: Path, given: str | None) -> Path | None:
     names = _IMAGE_FOLDERS if given is None else (given,)
     return next((root / name for name in names if (root / name).is_dir()), None)
-
-
-def _label_folders(root: Path, given: str | None, images: Path) -> list[Path]:
-    if given is not None:
-        folders = [root / name for name in given.split("+") if name]
-        missing = [folder for folder in folders if not folder.is_dir()]
-        if missing:
-            raise LayoutError(f"Folder: there is no folder of label maps {missing[0]}.")
-        return folders
-    others = sorted(path for path in root.iterdir() if path.is_dir() and path != images)
-    return [
-        path
-        for path in others
-        if not path.name.startswith(".") and files_below(path, LABEL_SUFFIXES)
-    ]
-
-
-def _is_value(text: str) -> bool:
-    return text.isdecimal() and len(text) < 9 and int(text) <= MAX_VALUE
-
-
-def _likely(folders: Sequence[Path], rows: Sequence[NamedValue]) -> Sequence[Path]:
-    """Those that the table of names speaks of, or those with a usual name, or all of them."""
-    named = {row.layer for row in rows}
-    if rows and None not in named:
-        return [folder for folder in folders if folder.name in named] or folders
-    return [folder for folder in folders if folder.name in _LABEL_FOLDERS] or folders
-
-
-def _layers(
-    folders: Sequence[Path],
-    rows: Sequence[NamedValue],
-    table: Path | None,
-    vocabulary: ConceptList,
-    ignored: frozenset[str],
-) -> tuple[FolderLayer, ...]:
-    if table is None:
-        return ()
-    named = {row.layer for row in rows if row.layer is not None}
-    unknown = sorted(named.difference(folder.name for folder in folders))
-    if unknown:
-        has = listing([folder.name for folder in folders]) or "none"
-        raise LayoutError(
-            f"Folder: {table} names the layer {unknown[0]!r}; the folders of label maps: {has}."
-        )
-    codes: list[dict[int, int]] = [{} for _ in folders]
-    for row in rows:  # In their order, which the concepts keep.
-        none = row.name.lower() in NOT_CONCEPTS or not ignored.isdisjoint(
-            (row.name, str(row.value))
-        )
-        concept = NONE if none else vocabulary.add(row.name, row.category or row.layer)
-        for folder, known in zip(folders, codes, strict=True):
-            if row.layer not in (None, folder.name):
-                continue
-            if known.get(row.value, concept) != concept:
-                raise LayoutError(f"Folder: {table} gives two names to the value {row.value}.")
-            known[row.value] = concept
-    without = {*_UNNAMED, *(int(text) for text in ignored if _is_value(text))}
-    return tuple(
-        FolderLayer(folder, ValueCodes.of({**dict.fromkeys(without, NONE), **known}, table.name))
-        for folder, known in zip(folders, codes, strict=True)
-    )

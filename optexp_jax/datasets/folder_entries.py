@@ -49,11 +49,13 @@ class ConceptList:
         return tuple(self._infos)
 
 
-def entry_keys(entries: Sequence[FolderEntry], folder: Path) -> dict[str, FolderEntry]:
-    """Images by name without the ending, which is what label maps are named after."""
+def entry_keys(
+    entries: Sequence[FolderEntry], folder: Path, suffix: str = ""
+) -> dict[str, FolderEntry]:
+    """Images by name without the ending and suffix, which is what label maps are named after."""
     keys: dict[str, FolderEntry] = {}
     for entry in entries:
-        key = Path(entry.image).with_suffix("").as_posix()
+        key = Path(entry.image).with_suffix("").as_posix().removesuffix(suffix)
         if key in keys:
             raise LayoutError(
                 f"Folder: {keys[key].image} and {entry.image} in {folder} differ only in their "

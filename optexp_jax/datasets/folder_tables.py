@@ -5,27 +5,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from optexp_jax.datasets.layout import delimiter_of, read_rows, to_integer
+from optexp_jax.datasets.layout import delimiter_of, read_rows
+from optexp_jax.datasets.name_lists import (
+    LISTS,
+    NamedValue,
+    colour,
+    label_value,
+    read_name_list,
+)
 from optexp_jax.datasets.protocol import LayoutError
 
-VALUE_COLUMNS = ("value", "id", "number", "index")
-NAME_COLUMNS = ("name", "label", "class")
+VALUE_COLUMNS = ("value", "id", "number", "index", "idx", "class_id", "label_id")
+NAME_COLUMNS = ("name", "label", "class", "class_name")
+COLOUR_COLUMNS = (("r", "red"), ("g", "green"), ("b", "blue"))
 IMAGE_COLUMNS = ("image", "file", "filename", "file_name")
 LABEL_COLUMNS = ("label", "labels", "name")
-MAX_VALUE = 2**20
 _LONGEST_HEADER = 2**16
 NOT_CONCEPTS = frozenset({"", "ignore", "ignored", "unlabeled", "unlabelled", "void"})
 """Names, in lower case, that say that there is no annotation."""
-
-
-@dataclass(frozen=True)
-class NamedValue:
-    """A row of the table of names. Without a layer it holds for all of them."""
-
-    value: int
-    name: str
-    category: str | None
-    layer: str | None
 
 
 @dataclass(frozen=True)
@@ -58,11 +55,9 @@ def find_tables(
     if names is not None:
         named = root / names
     else:
-        named = _the_one(
-            [path for path in tables if _has(headers[path], VALUE_COLUMNS, NAME_COLUMNS)],
-            root,
-            "names",
-        )
+        named = _the_one([path for path in tables if _names_values(headers[path])], root, "names")
+        if named is None:
+            named = _the_one([root / f for f in LISTS if (root / f).is_file()], root, "names")
         if named is None and has_maps:
             others = "".join(
                 f" {path.name} has the columns {', '.join(header)}."
@@ -70,8 +65,9 @@ def find_tables(
             )
             raise LayoutError(
                 f"Folder: {root} has no table of names.{others} Write labels.csv with the columns "
-                "value, name and, if wanted, category and layer (a label folder); or say which "
-                "file it is with the option names=FILE."
+                "value, name and, if wanted, category and layer (a label folder), or name, r, g, b "
+                "for label maps in colours; or say which file it is with the option names=FILE: a "
+                "table, or a list of names in a .txt file."
             )
     if image_labels is not None:
         return FolderTables(named, root / image_labels)
@@ -85,17 +81,26 @@ def find_tables(
 
 
 def read_names(path: Path) -> tuple[NamedValue, ...]:
-    """The table of names: value, name[, category][, layer]."""
+    """The table of names: value or r, g, b or both, name[, category][, layer]; or a list."""
+    if path.suffix.lower() not in (".csv", ".tsv"):
+        return read_name_list(path)
     rows = read_rows(path, [], "Folder")
     columns = list(rows[0]) if rows else []
-    value_column = _column(columns, VALUE_COLUMNS, path)
     name_column = _column(columns, NAME_COLUMNS, path)
+    colour_columns = [
+        next((name for name in choices if name in columns), "") for choices in COLOUR_COLUMNS
+    ]
+    coloured = all(colour_columns)
+    value_column = next((name for name in VALUE_COLUMNS if name in columns), None)
+    if value_column is None and not coloured:
+        value_column = _column(columns, VALUE_COLUMNS, path)
     return tuple(
         NamedValue(
-            _label_value(row[value_column], path),
+            None if value_column is None else label_value(row[value_column], path),
             row[name_column],
             row.get("category") or None,
             row.get("layer") or None,
+            colour([row[name] for name in colour_columns], path) if coloured else None,
         )
         for row in rows
     )
@@ -121,13 +126,6 @@ def read_image_labels(path: Path) -> tuple[ImageLabel, ...]:
     return tuple(labels)
 
 
-def _label_value(text: str, path: Path) -> int:
-    value = to_integer(text, path, "value")
-    if not 0 <= value <= MAX_VALUE:
-        raise LayoutError(f"Folder: {path} names the value {value}; values are 0 to {MAX_VALUE}.")
-    return value
-
-
 def _cell(image: str, cell: str, category: str | None) -> list[ImageLabel]:
     names = map(str.strip, cell.split(";"))
     return [ImageLabel(image, name, category) for name in names if name.lower() not in NOT_CONCEPTS]
@@ -145,6 +143,10 @@ def _header(path: Path) -> tuple[str, ...]:
 
 def _has(header: Sequence[str], *choices: Iterable[str]) -> bool:
     return all(any(name in header for name in names) for names in choices)
+
+
+def _names_values(header: Sequence[str]) -> bool:
+    return _has(header, VALUE_COLUMNS, NAME_COLUMNS) or _has(header, *COLOUR_COLUMNS, NAME_COLUMNS)
 
 
 def _the_one(found: Sequence[Path], root: Path, option: str) -> Path | None:

@@ -30,7 +30,8 @@ def pixels_count(dataset: Dataset, spec: DatasetSpec | None) -> bool:
     Arrays and datasets of one's own may be named by their place, which says nothing about their
     order. Names of files do, and files may be decoded otherwise by another image library.
     """
-    return not files_of(dataset) and (spec is None or spec.root is not None)
+    generated = spec is not None and spec.root is None and ":" not in spec.kind
+    return not files_of(dataset) and not generated
 
 
 def pixel_digest(image: UInt8[np.ndarray, "height width 3"]) -> str:

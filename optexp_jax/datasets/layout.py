@@ -29,7 +29,7 @@ def check_root(root: Path, what: str, expected: str, holds: Callable[[Path], boo
 
 def read_rows(path: Path, required: Sequence[str], what: str) -> list[dict[str, str]]:
     """The rows of a CSV or TSV file with a header, by lower-case column name."""
-    text = _text(path, what)
+    text = read_text(path, what)
     delimiter = delimiter_of(text.partition("\n")[0])
     reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
     try:
@@ -151,7 +151,8 @@ def short(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
-def _text(path: Path, what: str) -> str:
+def read_text(path: Path, what: str) -> str:
+    """The text of a file, or an error that says what is wrong with it."""
     try:
         return path.read_text(encoding="utf-8-sig")  # Spreadsheets put a mark in front.
     except FileNotFoundError:

@@ -78,6 +78,15 @@ class DescribesItself(Protocol):
     def describe(self) -> str: ...
 
 
+@runtime_checkable
+class FindsMissingNames(Protocol):
+    """A dataset that can say what its table of names lacks, over all samples."""
+
+    def missing_names(self, sample: str) -> str | None:
+        """That, if it is why this sample cannot be read."""
+        ...
+
+
 class BadSampleError(ValueError):
     """A sample that cannot be read: a file is missing, corrupt, or says what it must not."""
 

@@ -25,6 +25,9 @@ KINDS: dict[str, Opener | str] = {
     "cityscapes": "optexp_jax.datasets.cityscapes:open_cityscapes",
     "coco": "optexp_jax.datasets.coco:open_coco",
     "folder": "optexp_jax.datasets.folder:open_folder",
+    "labelme": "optexp_jax.datasets.labelme:open_labelme",
+    "panoptic": "optexp_jax.datasets.panoptic:open_panoptic",
+    "soft": "optexp_jax.datasets.soft:open_soft",
     "shapes": "optexp_jax.datasets.shapes:open_shapes",
 }
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int32
@@ -12,6 +13,20 @@ from optexp_jax.datasets.protocol import BadSampleError
 NONE = -1
 _UNKNOWN = -2
 _SHOWN = 8
+
+
+class UnknownValuesError(BadSampleError):
+    """A label map with values, or colours, that no table names."""
+
+    def __init__(
+        self, name: str, path: Path, meaning: str, values: tuple[str, ...], kind: str = "values"
+    ):
+        shown = ", ".join(values[:_SHOWN]) + (", ..." if len(values) > _SHOWN else "")
+        super().__init__(name, f"{path} holds {kind} that {meaning} does not: {shown}.")
+        self.path, self.meaning, self.values, self.kind = path, meaning, values, kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.path, self.meaning, self.values, self.kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +56,8 @@ class ValueCodes:
                 return decoded
         known = ~outside
         known[known] = self.ids[values[known]] != _UNKNOWN
-        unknown = np.unique(values[~known]).tolist()
-        shown = ", ".join(map(str, unknown[:_SHOWN])) + (", ..." if len(unknown) > _SHOWN else "")
-        raise BadSampleError(sample, f"{path} holds values that {self.meaning} does not: {shown}.")
+        unknown = map(str, np.unique(values[~known]).tolist())
+        raise UnknownValuesError(sample, path, self.meaning, tuple(unknown))
 
 
 def maps_of_masks(

@@ -24,7 +24,13 @@ from optexp_jax.formulas.operators import (
     operator_from_json,
     operator_to_json,
 )
-from optexp_jax.formulas.text import Chain, format_chain, parse_chain, unknown_concept
+from optexp_jax.formulas.text import (
+    Chain,
+    find_concept,
+    format_chain,
+    parse_chain,
+    unknown_concept,
+)
 
 _Mask = TypeVar("_Mask")
 
@@ -85,14 +91,14 @@ class Formula:
         """Read a formula such as ``a OR b AND NOT "traffic light"``.
 
         Without brackets it is read from left to right, ``((a OR b) AND NOT "traffic light")``; no
-        operator binds tighter than another. With a `table`, only its concepts are accepted.
+        operator binds tighter than another. With a `table`, only its concepts are accepted;
+        `car` is then the one called `car, auto, automobile`, if no other one begins so.
         """
         chain = parse_chain(text, check_operators(operators))
         if table is not None:
-            known = frozenset(table.names)
-            for name in chain.concepts:
-                if name not in known:
-                    raise ValueError(unknown_concept(name, known))
+            known = dict.fromkeys(table.names)
+            found = tuple(find_concept(name, known) for name in chain.concepts)
+            return cls(found, chain.operators)
         return cls(chain.concepts, chain.operators)
 
     @property

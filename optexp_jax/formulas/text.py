@@ -7,7 +7,7 @@ So what it prints is read back as it was, whatever other operators the reader kn
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -22,6 +22,7 @@ _QUOTED_CHARACTER = re.compile(
     r'|(?P<plain>[^"\\])',
     re.DOTALL,
 )
+_SYNONYMS = re.compile("[,;]")
 _LARGEST_CODE_POINT = 0x10FFFF
 
 
@@ -63,6 +64,29 @@ def format_chain(concepts: Sequence[str], operators: Sequence[Operator]) -> str:
 def parse_chain(text: str, operators: Sequence[Operator]) -> Chain:
     """Read a left-deep chain. Brackets that only repeat the left-to-right order may be left out."""
     return _Parser(text, operators).chain()
+
+
+def find_concept(name: str, names: Collection[str]) -> str:
+    """The concept of this name, or the one whose first synonym it is, of `car, auto, automobile`.
+
+    A first synonym that several concepts share is an error that lists them.
+    """
+    if name in names:
+        return name
+    found = [each for each in names if first_synonym(each) == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(
+            f"several concepts are called {quote_name(name)}: "
+            f"{', '.join(map(quote_name, found))}; write one of these names"
+        )
+    raise ValueError(unknown_concept(name, names))
+
+
+def first_synonym(name: str) -> str:
+    """What stands in front of the first comma or semicolon."""
+    return _SYNONYMS.split(name, maxsplit=1)[0].strip()
 
 
 def unknown_concept(name: str, names: Iterable[str]) -> str:

@@ -8,6 +8,8 @@ import difflib
 import importlib
 import re
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -18,6 +20,12 @@ from typing import Any
 _PATH = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 OWN_OBJECT = re.compile(rf"({_PATH}):({_PATH})")
 """`module:object`; both may have dots."""
+_NOT_OWN = (
+    str(Path(__file__).parent.parent),
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+    "<frozen",
+)
+"""Folders of code that is not the user's: this package, Python, and what is installed."""
 
 
 def find_object(text: str, what: str = "object") -> Any:
@@ -75,6 +83,16 @@ def _import_from_here(name: str) -> ModuleType:
             del sys.modules[top]
             raise
     return importlib.import_module(name)
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error arose, as `FILE, line N`: the innermost line of the user's own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return "an unknown place"
+    own = [frame for frame in frames if not frame.filename.startswith(_NOT_OWN)]
+    frame = (own or frames)[-1]
+    return f"{frame.filename}, line {frame.lineno}"
 
 
 def _a(what: str) -> str:

@@ -23,6 +23,7 @@ from optexp_jax.activations import (
 )
 from optexp_jax.activations.checkpoints import (
     UntrustedCodeError,
+    hash_weights,
     load_into,
     read_state,
     write_safetensors,
@@ -352,3 +353,23 @@ def test_functions_of_ones_own(tmp_path):
     torch.save(Small(1).state_dict(), tmp_path / "w.pth")
     loaded = load_model("helpers.model_cases:make_small", weights=tmp_path / "w.pth")
     assert loaded.weights == small_model(1).weights
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda state: {"model_state_dict": state, "epoch": 3},
+    lambda state: {"net": state},
+    lambda state: {f"_orig_mod.{name}": value for name, value in state.items()},
+    lambda state: {f"module._orig_mod.{name}": value for name, value in state.items()},
+    lambda state: {"state_dict": {**{f"model.{name}": v for name, v in state.items()},
+                                  "loss.weight": torch.ones(2)}},
+    lambda state: {"state_dict": {f"model._orig_mod.{name}": v for name, v in state.items()}},
+])  # fmt: skip
+def test_checkpoints_of_training_tools(tmp_path, wrap):
+    vision = import_torchvision().models
+    module = vision.get_model("squeezenet1_1", weights=None, num_classes=7)
+    path = tmp_path / "checkpoint.ckpt"
+    torch.save(wrap(dict(module.state_dict())), path)
+    assert load_model("squeezenet1_1", weights=path).weights == hash_weights(module)
+    torch.save(wrap(dict(Small(3).state_dict())), path)
+    loaded = load_model("helpers.model_cases:make_small", weights=path)
+    assert loaded.weights == hash_weights(Small(3))

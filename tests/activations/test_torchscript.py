@@ -22,6 +22,7 @@ from optexp_jax.activations import (
     record_activations,
 )
 from optexp_jax.activations.checkpoints import UntrustedCodeError
+from optexp_jax.activations.torch_import import import_torchvision
 from optexp_jax.datasets.build import build_table
 from optexp_jax.runs import explain_layer
 from optexp_jax.runs.layers import StoredLayer
@@ -135,3 +136,67 @@ def test_a_stored_name_of_a_program_loads_nothing(tmp_path, writing_program):
     for command in ("explain", "--run"), ("verify",), ("results",):
         assert cli.main([*command, str(tmp_path / "run")]) == 0
     assert not marker.exists()
+
+
+class Nested(nn.Module):
+    """As many networks are written: `forward` calls methods of its own, one of them twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = Small().first
+        self.head = nn.Conv2d(4, 3, 1)
+
+    def _look(self, images: torch.Tensor, scale: float) -> torch.Tensor:
+        return self.head(self.body(images) * scale)
+
+    def _forward_impl(self, images: torch.Tensor) -> torch.Tensor:
+        first = self._look(images, 1.0)
+        return self._look(images + first.mean(), 2.0)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self._forward_impl(images)
+
+
+def scripted(module: nn.Module) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return torch.jit.script(module.eval())
+
+
+@pytest.mark.parametrize(
+    ("make", "layers"),
+    [
+        (Nested, ["body", "head"]),
+        (
+            lambda: import_torchvision().models.get_model("resnet18", weights=None),
+            ["conv1", "layer1.0.bn2", "layer2.0.downsample.1", "layer4.1", "fc"],
+        ),
+    ],
+)
+def test_methods_that_forward_calls_are_followed(make: Any, layers: list[str]):
+    plain = make()
+    program = LoadedModel.of(scripted(plain), "program", Preprocessing(32))
+    expected = LoadedModel.of(plain, "plain", Preprocessing(32))
+    batch = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 32, 32))).float()
+    for layer in layers:
+        wanted = LayerProbe(expected, layer)(batch)
+        assert torch.equal(LayerProbe(program, layer)(batch), wanted), layer
+    if len(layers) == 2:  # All layers of the other take long.
+        assert {layer.name for layer in list_layers(program)} == set(layers)
+
+
+class Hidden(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Conv2d(3, 3, 1)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        if images.mean() > 0:
+            images = self.part(images)
+        return images
+
+
+def test_a_program_without_reachable_layers_says_why():
+    model = LoadedModel.of(scripted(Hidden()), "hidden", Preprocessing(8))
+    with pytest.raises(ValueError, match=r"No layer of hidden.*inside loops or.*torch\.jit\.tr"):
+        list_layers(model)

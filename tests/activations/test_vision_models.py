@@ -109,8 +109,9 @@ def test_colours_are_normalised_as_the_weights_want_it(monkeypatch):
     monkeypatch.setattr(vision, "get_model", lambda *_, **__: nn.Conv2d(3, 1, 1))
     half = (0.5, 0.5, 0.5)
     found = load_model("efficientnet_v2_l", weights="random").preprocessing
-    assert found == Preprocessing(224, half, half)
-    assert load_model("efficientnet_v2_m", weights="random").preprocessing == Preprocessing()
+    assert found == Preprocessing(480, half, half, "bicubic")
+    paper = load_model("efficientnet_v2_l", weights="random", protocol="paper").preprocessing
+    assert paper == Preprocessing()
     assert load_model("inception_v3", weights="random").preprocessing == Preprocessing(299)
 
 

@@ -25,8 +25,8 @@ from helpers.support import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optexp_jax.datasets import BadSampleError, Dataset, DatasetSpec, LayoutError
-from optexp_jax.datasets.ade20k import open_ade20k
+from optexp_jax.datasets import BadSampleError, Dataset, DatasetSpec, LayoutError, ade20k
+from optexp_jax.datasets.ade20k import ADE20K
 from optexp_jax.datasets.safe_pickle import UnsafePickleError, read_pickle
 
 SHAPE = (18, 24)
@@ -54,6 +54,12 @@ def root(tmp_path: Path) -> Path:
 def classes(root: Path) -> Path:
     rows = [[number, name, place] for place, (number, name) in enumerate(CLASSES.items())]
     return write_table(root / "classes.csv", ["id", "name", "trainId"], rows)
+
+
+def open_ade20k(*args: Any, **options: Any) -> ADE20K:
+    opened = ade20k.open_ade20k(*args, **options)
+    assert isinstance(opened, ADE20K)
+    return opened
 
 
 def expected_masks(name: str, shape: tuple[int, int]) -> np.ndarray:

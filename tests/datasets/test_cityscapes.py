@@ -162,3 +162,21 @@ def test_from_files_to_an_explanation(root: Path):
     bitmap = masks[0] | masks[13] | masks[10]
     dataset = DatasetSpec.parse(f"cityscapes:{root}").open()
     assert_explained(dataset, bitmap, "road OR car OR sky", root.parent)
+
+
+@pytest.mark.parametrize(("classes", "first"), [(30, 4), (34, 0)])
+def test_more_classes(tmp_path: Path, classes: int, first: int):
+    """All 34 ids in their order, or those from 4 on, which say what is seen."""
+    name = "bonn/bonn_000000_000019"
+    ids = np.arange(35).repeat(4).reshape(10, 14) % 34
+    # Maps of train ids know 19 classes only, so that they are not read.
+    write_cityscapes(tmp_path, {name: ids}, {name: np.zeros_like(ids)})
+    dataset = DatasetSpec.parse(f"cityscapes:{tmp_path},classes={classes}").open()
+    assert len(dataset.concepts()) == classes
+    wanted = [ids == value for value in range(first, 34)]
+    np.testing.assert_array_equal(masks_of(dataset[0], classes, (10, 14)), wanted)
+    by_id = {7: "road", 9: "parking", 15: "bridge", 29: "caravan", 33: "bicycle", 4: "static"}
+    for value, concept in by_id.items():
+        assert dataset.concepts()[value - first].name == concept
+    with pytest.raises(ValueError, match="has 19, 30 or 34 classes; got 20"):
+        open_cityscapes(tmp_path, classes=20)
