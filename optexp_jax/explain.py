@@ -25,17 +25,18 @@ def explain(
     counts = firing(table, neuron)
     if resume is None:
         return explain_counts(table, counts, method)
-    return _with_unverified(table, method.resume(table, counts, resume))
+    return with_unverified(table, method.resume(table, counts, resume))
 
 
 def explain_counts(
     table: ConceptTable, counts: NeuronCounts, method: AbstractMethod
 ) -> Explanation:
     """Explain a neuron that is known to have active locations."""
-    return _with_unverified(table, method.run(table, counts))
+    return with_unverified(table, method.run(table, counts))
 
 
-def _with_unverified(table: ConceptTable, found: Explanation) -> Explanation:
+def with_unverified(table: ConceptTable, found: Explanation) -> Explanation:
+    """The explanation, with the steps of its formula that no data can verify."""
     if found.formula is None:
         return found
     return dataclasses.replace(found, unverified=unverified_steps(table, found.formula))

@@ -2,14 +2,14 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
 
-from optexp_jax.bounds.base import AbstractBounds
+from optexp_jax.bounds.base import AbstractBounds, Prepared
 from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
@@ -92,21 +92,32 @@ class Optimal(AbstractMethod):
         if self.within is not None and self.top_k != 1:
             raise ValueError("Ask for the top_k formulas or for those within a share, not both.")
 
-    def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
-        with place_of_bounds().scope():
-            self.bounds.prepare([self._problem(table, neuron) for neuron in neurons])
-
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
-        search = self.search(table, neuron)
+        return self._run(table, neuron, None)
+
+    def run_together(
+        self, table: ConceptTable, neurons: Sequence[NeuronCounts]
+    ) -> Iterator[Explanation]:
+        with place_of_bounds().scope():
+            prepared = self.bounds.prepare([self._problem(table, neuron) for neuron in neurons])
+        return (self._run(table, neuron, prepared) for neuron in neurons)
+
+    def _run(
+        self, table: ConceptTable, neuron: NeuronCounts, prepared: Prepared | None
+    ) -> Explanation:
+        search = self.search(table, neuron, prepared)
         found = search.run(self.limits)
         if found.status == "optimal":
             return found
         return dataclasses.replace(found, state=Stopped(search, self._question(table, neuron)))
 
-    def search(self, table: ConceptTable, neuron: NeuronCounts) -> Search[Any]:
+    def search(
+        self, table: ConceptTable, neuron: NeuronCounts, prepared: Prepared | None = None
+    ) -> Search[Any]:
         """The search for one neuron, before its first turn."""
+        open_space = partial(self.bounds.open, self._problem(table, neuron), self.batch_size)
         return Search(
-            partial(self.bounds.open, self._problem(table, neuron), self.batch_size),
+            open_space if prepared is None else partial(open_space, prepared=prepared),
             neuron.size,
             Incumbent(self._keep, partial(_identity, table), formula_order(table)),
         )

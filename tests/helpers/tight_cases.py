@@ -231,7 +231,7 @@ class Setting:
     @cached_property
     def place(self) -> Place:
         place = Places(self.problem).at(Spot(self.steps))
-        place.keep(np.ones(N, bool), renumber=False)  # Bounds hold for absent concepts, too.
+        place.keep(np.ones(N, bool))  # Bounds hold for absent concepts, too.
         return place
 
     @cached_property

@@ -1,6 +1,7 @@
 """Bounds and results as the library computes them, and the quantities that settle the order."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +17,15 @@ from helpers.tight_cases import (
     Setting,
     forms_of,
 )
-from optexp_jax.bounds.tight import children, local_concepts, place_scores, space
+from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.bounds.tight.forms import DIFFERENCE
 from optexp_jax.bounds.tight.grams import stack_grams
 from optexp_jax.bounds.tight.pair_bounds import highest_pair_bounds, pair_bounds
-from optexp_jax.bounds.tight.pairs_on_device import PAIR_CHUNK
 from optexp_jax.bounds.tight.place import Places, Spot, Step
 from optexp_jax.bounds.tight.region import BoundInputs
 from optexp_jax.bounds.tight.rows import rows_of
+from optexp_jax.bounds.tight.tuning import PAIR_CHUNK, Tuning
+from optexp_jax.search.problem import Problem
 
 each_subset = pytest.mark.parametrize(
     "operators", SUBSETS, ids=lambda subset: "+".join(o.name for o in subset)
@@ -105,24 +107,20 @@ def most_w(setting: Setting, length: int) -> float:
     )
 
 
-AS_LARGE = (
-    (space, "SMALL_TABLE", 0),
-    (children, "SMALL_TABLE", 0),
-    (local_concepts, "SMALL_TABLE", 0),
-    (local_concepts, "FEW", 1 / 2),
-    (space, "rehearse", lambda *_: None),  # Searches of few are no shorter than a rehearsal.
-    (children, "CELLS", 0),
-    (place_scores, "CELLS", 0),
-)
-"""What makes a search do on few concepts what it does on many."""
+class LargeTables(TightBounds):
+    """The tight bounds, as they are made of many concepts, on tables of any size."""
+
+    def tuning(self, problem: Problem) -> Tuning:
+        return Tuning.large()
 
 
 def solve(
     table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
 ) -> ox.Explanation:
     """The result of a search; `as_large` has it do what it does with many concepts."""
-    with as_users_run_it(), pytest.MonkeyPatch.context() as patch:
-        if as_large:
-            for module, name, value in AS_LARGE:
-                patch.setattr(module, name, value)
+    if as_large:
+        bounds = method.bounds
+        assert isinstance(bounds, TightBounds)
+        method = replace(method, bounds=LargeTables(beam=bounds.beam))
+    with as_users_run_it():
         return ox.explain(table, neuron, method)

@@ -14,7 +14,8 @@ from helpers.tight_helpers import solve
 from hypothesis import given
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight.survivors import AT_ONCE, highest, survivors
+from optexp_jax.bounds.tight.survivors import highest, survivors
+from optexp_jax.bounds.tight.tuning import SURVIVORS_AT_ONCE
 from optexp_jax.internal.transfers import Transfers, counted_transfers, fetch, fetch_all, put, run
 from optexp_jax.search import Progress
 
@@ -47,7 +48,7 @@ def test_arguments_go_up_by_run_alone():
         put(np.zeros(3, np.float32))
 
 
-@pytest.mark.parametrize("shape", [(4, 3, 11), (4, 3, 2 * AT_ONCE)], ids=str)
+@pytest.mark.parametrize("shape", [(4, 3, 11), (4, 3, 2 * SURVIVORS_AT_ONCE)], ids=str)
 @examples(10)
 @given(seed=seeds)
 def test_survivors_are_the_same_from_a_device(shape: tuple[int, ...], seed: int):

@@ -3,30 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from optexp_jax.bounds.tight.expanded import FEW_LABELS, Expanded, LabelsAt, expand
-from optexp_jax.bounds.tight.first_look import FirstLook
+from optexp_jax.bounds.tight.expanded import Expanded, LabelsAt, expand
 from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, Forms
 from optexp_jax.bounds.tight.last_steps import longer_labels
-from optexp_jax.bounds.tight.local_concepts import SMALL_TABLE
 from optexp_jax.bounds.tight.nodes import TightNodes
 from optexp_jax.bounds.tight.outer import OuterRows, effective_steps, outer_bounds, outer_rows
 from optexp_jax.bounds.tight.pair_bounds import highest_bounds
 from optexp_jax.bounds.tight.pairs_on_device import PairBound
 from optexp_jax.bounds.tight.place import Place, Places, Spot
 from optexp_jax.bounds.tight.ranking import Ranking
-from optexp_jax.bounds.tight.rounding import UP
+from optexp_jax.bounds.tight.root import FusedRoot
+from optexp_jax.bounds.tight.rounding import iou_at_most, v_below
 from optexp_jax.bounds.tight.short_formulas import ShortFormulaBounds, short_formulas
-from optexp_jax.bounds.tight.some_pairs import CELLS, FEWEST_ROWS, OfRows, SomePairs
+from optexp_jax.bounds.tight.some_pairs import OfRows, SomePairs
 from optexp_jax.bounds.tight.survivors import survivors
 from optexp_jax.bounds.tight.triple_bounds import triple_bounds
+from optexp_jax.bounds.tight.tuning import FEW_LABELS, FEWEST_ROWS, ROW_CELLS, Tuning
 from optexp_jax.bounds.tight.two_steps import refined_two_steps, step_rows, two_step_bounds
-from optexp_jax.bounds.tight.views import Views, together
+from optexp_jax.bounds.tight.views import ViewCache, Views, together
 from optexp_jax.internal.padding import fill_up
 from optexp_jax.internal.transfers import fetch, put, run
 from optexp_jax.search.clock import Clock
@@ -34,11 +33,6 @@ from optexp_jax.search.driver import Counters
 from optexp_jax.search.frontier import Queued, concatenate
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.search.problem import Problem
-
-MOST_TRIED = 64
-"""Pairs of a place that are looked at for the highest W of three concepts."""
-MOST_UNREFINED = 128
-"""So many pairs are not bounded a second time on small tables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +51,7 @@ class TightChildren:
         problem: Problem,
         places: Places,
         ranking: Ranking,
+        tuning: Tuning,
         clock: Clock,
         counters: Counters,
     ):
@@ -65,22 +60,32 @@ class TightChildren:
         self._forms = Forms.of(problem.operators)
         self._places = places
         self.ranking = ranking
+        self._tuning = tuning
         self._clock = clock
         self._counters = counters
-        self._views: WeakKeyDictionary[Place, Views] = WeakKeyDictionary()
+        self._views = ViewCache(ranking)
 
     def inside(
-        self, places: Sequence[Place], upper: Float64[np.ndarray, " places"], incumbent: Incumbent
+        self,
+        places: Sequence[Place],
+        upper: Float64[np.ndarray, " places"],
+        incumbent: Incumbent,
+        fused: FusedRoot | None = None,
     ) -> Queued[TightNodes] | None:
         """What may beat the incumbent with three and more concepts inside the outer steps.
 
-        For places that can be looked at together, with as many steps each.
+        For places that can be looked at together, with as many steps each. `fused` is what is known
+        of the place without outer steps.
         """
         left = self._length - len(places[0].steps)
         if left < 3:
             return None
         with self._clock.phase("device"), jax.enable_x64(True):
-            views = self._view(places, incumbent)
+            v = v_below(incumbent.threshold)
+            if fused is not None and self._length == 3 and fused.v == v:
+                views = Views.of_fused(places[0], fused, self.ranking)
+            else:
+                views = self._views.at(places, v)
             highest = self._highest_bounds(views)
             parts = [self._queue_pairs(views, self._pairs(views, highest, views.need), 1)]
             self._counters.estimated += sum(int(place.allowed.sum()) ** 2 for place in places)
@@ -95,7 +100,7 @@ class TightChildren:
                 rows = outer_rows(views.regions, longest=self._length - 1)
                 from_inside = fetch(rows.meeting)[: len(places)] & (left == 4)
                 if from_inside.any():
-                    parts += self._four_left(views, highest, best, from_inside, incumbent)
+                    parts += self._four_left(views, highest, best, from_inside)
                 if not from_inside.all():
                     steps = self._all_steps(views, ~from_inside)
                     parts.append(self._outer_nodes(views, rows, best, steps))
@@ -104,7 +109,7 @@ class TightChildren:
     def longer(self, expanded: Expanded, incumbent: Incumbent) -> Queued[TightNodes]:
         """Labels of three concepts that one more OR or AND NOT may take past the incumbent."""
         with self._clock.phase("device"), jax.enable_x64(True):
-            views = self._view(expanded.places, incumbent)
+            views = self._views.at(expanded.places, v_below(incumbent.threshold))
             known = views.regions, views.rows
             longer = longer_labels(*known, expanded, views.need, self._forms)
         self._counters.estimated += expanded.n_children
@@ -122,7 +127,6 @@ class TightChildren:
         highest: Float64[np.ndarray, "places concepts"],
         best: Float64[np.ndarray, " places"],
         which: Bool[np.ndarray, " places"],
-        incumbent: Incumbent,
     ) -> list[Queued[TightNodes]]:
         """Formulas of four concepts at some of the places: from the inside, and outer steps.
 
@@ -141,7 +145,7 @@ class TightChildren:
             chosen = some[group]
             inside = [narrow[k] for k in group]
             same = views.with_concepts_of(inside)
-            inner = replace(views, places=inside) if same else self._view(inside, incumbent)
+            inner = replace(views, places=inside) if same else self._views.at(inside, views.v)
             limits = short_formulas(inner.regions, forms=self._forms)
             limits = replace(limits, three=put(inner.fill(three[chosen]))[0])
             rows = outer_rows(inner.regions, longest=self._length - 1)
@@ -152,7 +156,7 @@ class TightChildren:
 
     def _highest_bounds(self, views: Views) -> Float64[np.ndarray, "places concepts"]:
         """The highest bound of all pairs with the same first concept, or what is above it."""
-        if views.allowed.size * views.allowed.shape[1] <= CELLS:
+        if views.allowed.size * views.allowed.shape[1] <= self._tuning.fetched_cells:
             # The pairs of so few are as soon fetched.
             return np.full(views.allowed.shape, np.inf)
         bounds = highest_bounds(views.regions, views.rows, forms=self._forms)
@@ -167,8 +171,9 @@ class TightChildren:
         """Pairs that one further step may take to what is needed."""
         kept = views.allowed & (highest >= need[:, None])
         bound = partial(triple_bounds, views.regions, forms=self._forms)
-        # So few on small tables are expanded as soon as they are bounded again.
-        few = MOST_UNREFINED if views.regions.n_concepts <= SMALL_TABLE else -1
+        # So few of small places are expanded as soon as they are bounded again.
+        small = views.regions.n_concepts <= self._tuning.small_place
+        few = self._tuning.unrefined if small else -1
         return self._by_both(views, kept, views.bounds_of_rows(self._forms), need, bound, few)
 
     def _by_both(
@@ -209,7 +214,7 @@ class TightChildren:
         pairs = pairs.take(np.argsort(-pairs.value, kind="stable"))
         waiting = [np.flatnonzero(pairs.place == k) for k in range(n_places)]
         at = {place: k for k, place in enumerate(views.places)}
-        for _ in range(MOST_TRIED // FEW_LABELS):
+        for _ in range(self._tuning.pairs_tried // FEW_LABELS):
             waiting = [rows[pairs.value[rows] > best[k]] for k, rows in enumerate(waiting)]
             tried = [
                 LabelsAt(place, pairs.take(rows[:FEW_LABELS]).labels(place.concepts.ids))
@@ -246,7 +251,7 @@ class TightChildren:
         """Next outer steps with which some completion may beat the incumbent."""
         n, left = views.regions.n_concepts, self._length - len(views.places[0].steps) - 1
         known = views.regions, rows, views.rank, views.fill(best), np.int32(left)
-        size = min(views.allowed.size, max(FEWEST_ROWS, CELLS // n))
+        size = min(views.allowed.size, max(FEWEST_ROWS, ROW_CELLS // n))
         w = np.full((len(views.need), 3, n), -np.inf)
         for part in steps:
             place, c = (rows.astype(np.int32) for rows in np.nonzero(part.concepts))
@@ -298,32 +303,6 @@ class TightChildren:
                 kept[INTERSECTION] = False
         return kept
 
-    def start_from(self, place: Place, look: FirstLook, incumbent: Incumbent) -> None:
-        """Make use of what is known of the place without outer steps, if v is what it was there."""
-        v = self._v(incumbent)
-        if self._length == 3 and look.v == v:
-            need = self._need([place], v)
-            self._views[place] = Views.at_first_look(place, look, need, self.ranking)
-
-    def _view(self, places: Sequence[Place], incumbent: Incumbent) -> Views:
-        """Places at the incumbent's IoU; the last one of a single place is remembered."""
-        v = self._v(incumbent)
-        known = self._views.get(places[0]) if len(places) == 1 else None
-        if known is not None and known.v == v:
-            return known
-        views = Views.of(places, v, self._need(places, v), self.ranking)
-        if len(places) == 1:
-            self._views[places[0]] = views
-        return views
-
-    def _v(self, incumbent: Incumbent) -> float:
-        return float(np.nextafter(incumbent.threshold, 0.0))
-
-    def _need(self, places: Sequence[Place], v: float) -> Float64[np.ndarray, " places"]:
-        """The W that an inner part needs at each place."""
-        return np.array([place.needed(v) for place in places])
-
     def _queue(self, nodes: TightNodes, w: Float64[np.ndarray, " nodes"]) -> Queued[TightNodes]:
-        # W(L) <= w means IoU(L) <= w / |N|, or IoU(L) < v: extras pull the ratio towards v.
-        upper = w / self._problem.neuron.size * UP
+        upper = iou_at_most(w, self._problem.neuron.size)
         return Queued(nodes, upper, np.zeros(len(nodes), np.int64))

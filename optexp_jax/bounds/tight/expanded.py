@@ -25,17 +25,16 @@ from optexp_jax.bounds.tight.labels import Labels, count_labels, count_labels_on
 from optexp_jax.bounds.tight.labels_on_device import merge_counts
 from optexp_jax.bounds.tight.place import Place
 from optexp_jax.bounds.tight.survivors import Survivors, highest, survivors
+from optexp_jax.bounds.tight.tuning import (
+    COUNTS_AT_ONCE,
+    FEW_LABELS,
+    LABELS_AT_ONCE,
+    PLACES_OF_LABELS,
+)
 from optexp_jax.counts.scores import Score
 from optexp_jax.internal.padding import fill_up
 from optexp_jax.internal.transfers import fetch, put, run
 from optexp_jax.search.incumbent import Candidate
-
-LABELS_AT_ONCE, FEW_LABELS = 128, 8
-"""Labels whose children are looked at in one call. With more the arrays no longer fit a cache."""
-PLACES_AT_ONCE = 16
-"""Places that the labels of one call can be of."""
-CHILDREN_AT_ONCE = 128
-"""Children whose counts are fetched in one call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +126,9 @@ class Expanded:
         if self._on_host:
             return joined_counts(self.around, self.there, row, form, x, np)
         found = [np.empty((2, 0), np.int64)]
-        for start in range(0, len(row), CHILDREN_AT_ONCE):
-            chunk = slice(start, start + CHILDREN_AT_ONCE)
-            some = (fill_up(part[chunk], CHILDREN_AT_ONCE) for part in (row, form, x))
+        for start in range(0, len(row), COUNTS_AT_ONCE):
+            chunk = slice(start, start + COUNTS_AT_ONCE)
+            some = (fill_up(part[chunk], COUNTS_AT_ONCE) for part in (row, form, x))
             found.append(fetch(run(counts_of_children, self.around, self.there, *some)))
         return np.concatenate(found, axis=1)[:, : len(row)]
 
@@ -153,7 +152,7 @@ def _chunks(parts: Sequence[LabelsAt]) -> Iterator[list[LabelsAt]]:
             chunk.append(LabelsAt(part.place, taken))
             start += len(taken)
             room -= len(taken)
-            if room == 0 or len(chunk) == PLACES_AT_ONCE:
+            if room == 0 or len(chunk) == PLACES_OF_LABELS:
                 yield chunk
                 chunk, room = [], LABELS_AT_ONCE
     if chunk:
@@ -165,7 +164,7 @@ def _expand(parts: Sequence[LabelsAt], forms: Forms) -> Expanded:
     labels = parts[0].labels if len(parts) == 1 else Labels.concatenate([p.labels for p in parts])
     of_place = np.repeat(np.arange(len(parts), dtype=np.int32), [len(p.labels) for p in parts])
     few = len(labels) <= FEW_LABELS and len(parts) == 1 and places[0].concepts.is_everything
-    size, n_places = (FEW_LABELS, 1) if few else (LABELS_AT_ONCE, PLACES_AT_ONCE)
+    size, n_places = (FEW_LABELS, 1) if few else (LABELS_AT_ONCE, PLACES_OF_LABELS)
     inner = [part.place.concepts.number[part.labels.inner] for part in parts]
     numbers = fill_up(of_place, size), fill_up(np.concatenate(inner), size)
     with jax.enable_x64(True):

@@ -5,7 +5,6 @@ of the region, on the host; one streams over all entries with the others weighte
 There a region arrives as one bit a signature.
 """
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -19,7 +18,7 @@ from jaxtyping import Array, Bool, Int32, Int64, Num, UInt32
 from optexp_jax.bounds.tight.local_concepts import LocalConcepts
 from optexp_jax.bounds.tight.pair_index import pair_index
 from optexp_jax.bounds.tight.sparse_table import (
-    Counted,
+    NeuronLists,
     Sizes,
     SparseTable,
     count_on,
@@ -29,6 +28,7 @@ from optexp_jax.bounds.tight.sparse_table import (
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.device_table import LANES
 from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.table_cache import per_table
 from optexp_jax.internal.kernel_choice import prefers_host_kernels
 from optexp_jax.internal.padding import round_up_to_power_of_two
 from optexp_jax.internal.pytrees import pytree
@@ -80,28 +80,13 @@ def _sum_on_device(
 
 @partial(jax.jit, static_argnames="n_concepts")
 def _sum_within(
-    counted: Counted, region: UInt32[Array, " words"], *, n_concepts: int
+    counted: NeuronLists, region: UInt32[Array, " words"], *, n_concepts: int
 ) -> Int64[Array, "two n n"]:
     """The neuron's counts, and those outside of it, summed over a region."""
     lanes = jnp.arange(LANES, dtype=jnp.uint32)
     here = ((region[:, None] >> lanes[None, :]) & jnp.uint32(1) != 0).reshape(1, -1)
     weights = jnp.where(here, jnp.stack([counted.inside, counted.outside]), 0)
     return _sum_on_device(counted.table, weights, n_concepts=n_concepts)
-
-
-_prepared: weakref.WeakKeyDictionary[NeuronCounts, Num[Array | np.ndarray, "one n n"]] = (
-    weakref.WeakKeyDictionary()
-)
-
-
-def prepare_grams(
-    table: ConceptTable, neurons: Sequence[NeuronCounts], on_host: bool | None = None
-) -> None:
-    """Sum up the Gram matrices of several neurons in one call, for the searches that come next."""
-    sums = count_several(table, neurons, on_host)
-    for k, neuron in enumerate(neurons):
-        on_host = isinstance(sums, np.ndarray)
-        _prepared[neuron] = sums[k : k + 1] if on_host else run(_one, sums, np.int32(k))
 
 
 def count_several(
@@ -128,6 +113,26 @@ def count_several(
         return run(_sum_on_device, lists, weights, n_concepts=table.n_concepts)
 
 
+def one_of_several(
+    several: Num[Array | np.ndarray, "neurons n n"], k: int
+) -> Num[Array | np.ndarray, "one n n"]:
+    """What `count_several` counted of one neuron."""
+    if isinstance(several, np.ndarray):
+        return several[k : k + 1]
+    with jax.enable_x64(True):
+        return run(_one, several, np.int32(k))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What is known of a neuron's overlaps before its search begins."""
+
+    active: Num[Array | np.ndarray, "one n n"] | None = None
+    """Active locations that pairs share, upper triangle only."""
+    gram: Gram | None = None
+    """The Gram matrices of the whole table."""
+
+
 class Overlaps:
     """Overlaps of one neuron's concepts, over any region of its table."""
 
@@ -137,12 +142,14 @@ class Overlaps:
         neuron: NeuronCounts,
         on_host: bool | None = None,
         sizes: Sizes | None = None,
+        counted: Counted | None = None,
     ):
         """`sizes` fills up lists on the device to those of another table."""
         self.table = table
         self.neuron = neuron
         self.on_host = prefers_host_kernels() if on_host is None else on_host
         self._sizes = sizes
+        self._known = Counted() if counted is None else counted
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -150,40 +157,32 @@ class Overlaps:
         return Sizes.of(self.table) if self._sizes is None else self._sizes
 
     @cached_property
-    def counted(self) -> Counted:
+    def on_device(self) -> NeuronLists:
         """The neuron's counts on the device."""
         return count_on(self.table, self.neuron, self.sizes)
 
     @cached_property
     def everywhere(self) -> Gram:
         """The Gram matrices of the whole table."""
+        if self._known.gram is not None:
+            return self._known.gram
         with jax.enable_x64(True):
             return run(_complement, self.total, self.active)
 
     @property
     def active(self) -> Num[Array | np.ndarray, "one n n"]:
         """Active locations that pairs share, upper triangle only: what `complement` takes."""
-        inside = _prepared.pop(self.neuron, None)
-        if inside is not None:
-            return inside
+        if self._known.active is not None:
+            return self._known.active
         if self.on_host:
             return pair_index(self.table).sum_on_host(self.neuron.inside[None])
         with jax.enable_x64(True):
-            return _only_inside(self.counted, n_concepts=self.table.n_concepts)
+            return _only_inside(self.on_device, n_concepts=self.table.n_concepts)
 
     @property
     def total(self) -> Int64[Array, "one n n"]:
         """What all neurons of the table share, computed once."""
-        index, n = pair_index(self.table), self.table.n_concepts
-        if index.total is not None:
-            return index.total
-        with jax.enable_x64(True):
-            if self.on_host:
-                total = run(_mirrored, index.sum_on_host(self.table.sizes[None]))
-            else:
-                total = _all_locations(self.counted.table, n_concepts=n)
-        index.total = total
-        return total
+        return total_gram(self.table, None if self.on_host else self.sizes)
 
     @cached_property
     def everywhere_on_host(self) -> HostGram:
@@ -203,7 +202,7 @@ class Overlaps:
         with jax.enable_x64(True):
             if not self.on_host:
                 (words,) = put(pack_region(region, self.sizes))
-                sums = _sum_within(self.counted, words, n_concepts=self.table.n_concepts)
+                sums = _sum_within(self.on_device, words, n_concepts=self.table.n_concepts)
                 return run(_of_region, self.everywhere, sums, np.bool_(True))
             directly = region.sum() * 2 <= len(region)
             kept = region if directly else ~region
@@ -212,8 +211,17 @@ class Overlaps:
             return run(_of_region, self.everywhere, sums, directly)
 
 
+@per_table
+def total_gram(table: ConceptTable, sizes: Sizes | None) -> Int64[Array, "one n n"]:
+    """All locations that pairs of concepts share; summed on the host unless there are `sizes`."""
+    with jax.enable_x64(True):
+        if sizes is None:
+            return run(_mirrored, pair_index(table).sum_on_host(table.sizes[None]))
+        return _all_locations(sparse_table(table, sizes), n_concepts=table.n_concepts)
+
+
 @partial(jax.jit, static_argnames="n_concepts")
-def _only_inside(counted: Counted, *, n_concepts: int) -> Int64[Array, "one n n"]:
+def _only_inside(counted: NeuronLists, *, n_concepts: int) -> Int64[Array, "one n n"]:
     return _sum_on_device(counted.table, counted.inside[None], n_concepts=n_concepts)
 
 

@@ -20,14 +20,12 @@ from optexp_jax.bounds.tight.labels_on_device import (
 from optexp_jax.bounds.tight.pair_index import RowLists, pair_index
 from optexp_jax.bounds.tight.place import Place
 from optexp_jax.bounds.tight.sparse_table import membership
+from optexp_jax.bounds.tight.tuning import SIGNATURES_AT_ONCE
 from optexp_jax.concepts.signatures import ranges
 from optexp_jax.counts.overlaps import overlaps_with_concepts
 from optexp_jax.formulas.batch import PADDING, FormulaBatch
 from optexp_jax.formulas.operators import operator_bits
 from optexp_jax.internal.transfers import run
-
-ROWS_AT_ONCE = 2**18
-"""Signatures that are looked at at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,13 +143,13 @@ def _by_concept(
     n = concepts.size if concepts.is_everything else concepts.size + 1
     sums = np.zeros((len(weights), len(lists) * n))
     cells = np.repeat(np.arange(len(lists)) * n, np.diff(lists.indptr))
-    for start in range(0, len(lists.rows), ROWS_AT_ONCE):
-        rows = lists.rows[start : start + ROWS_AT_ONCE]
+    for start in range(0, len(lists.rows), SIGNATURES_AT_ONCE):
+        rows = lists.rows[start : start + SIGNATURES_AT_ONCE]
         lengths = signatures.lengths[rows]
         held = signatures.indices[ranges(signatures.indptr[rows], lengths)]
         if not concepts.is_everything:
             held = concepts.number[held]
-        cell = np.repeat(cells[start : start + ROWS_AT_ONCE], lengths) + held
+        cell = np.repeat(cells[start : start + SIGNATURES_AT_ONCE], lengths) + held
         for total, part in zip(sums, weights[:, rows], strict=True):
             # Counts add up to less than 2**53, so that their sums as float64 are exact.
             total += np.bincount(cell, np.repeat(part, lengths), len(total))

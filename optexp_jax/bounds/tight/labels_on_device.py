@@ -16,21 +16,19 @@ from jaxtyping import Array, Bool, Int32, Int64, UInt32
 from optexp_jax.bounds.tight.forms import INTERSECTION, UNION
 from optexp_jax.bounds.tight.grams import Gram
 from optexp_jax.bounds.tight.label_counts import LabelCounts
-from optexp_jax.bounds.tight.sparse_table import Counted
+from optexp_jax.bounds.tight.sparse_table import NeuronLists
+from optexp_jax.bounds.tight.tuning import SIGNATURE_BLOCK
 from optexp_jax.counts.device_table import LANES
 from optexp_jax.counts.scores import evaluate_chains
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
-
-BLOCK = 2**12
-"""Signatures of labels that are looked at at once."""
 
 
 @pytree
 class PlaceOnDevice:
     """What programs have to know of a place."""
 
-    counted: Counted
+    counted: NeuronLists
     region: UInt32[Array, " words"]
     """The signatures that are undecided."""
     number: Int32[Array, " all_concepts"]
@@ -62,7 +60,7 @@ def count_pair_labels(place: PlaceOnDevice, labels: PairLabels) -> LabelCounts:
     last = len(holder) - 1
 
     def add_block(block: Int64[Array, ""], sums: Int64[Array, "cells two"]) -> Array:
-        at = block * BLOCK + jnp.arange(BLOCK)
+        at = block * SIGNATURE_BLOCK + jnp.arange(SIGNATURE_BLOCK)
         label = jnp.minimum(jnp.searchsorted(until, at, side="right"), n_labels - 1)
         held = at < until[-1]
         signature = jnp.where(held, holder[jnp.clip(at + shift[label], 0, last)], 0)
@@ -116,13 +114,13 @@ def count_chain_labels(
             block: Int64[Array, ""], found: tuple[Array, Array]
         ) -> tuple[Int64[Array, " two"], Int64[Array, "n two"]]:
             own, sums = found
-            at = block * BLOCK + jnp.arange(BLOCK)
+            at = block * SIGNATURE_BLOCK + jnp.arange(SIGNATURE_BLOCK)
             word = jnp.minimum(jnp.searchsorted(until, at, side="right"), len(packed) - 1)
             lane = _lane(packed[word], at - (until[word] - ones[word]))
             signature, held = word.astype(jnp.int32) * LANES + lane, at < until[-1]
             counts = jnp.stack([part[signature] for part in weights], axis=1)
             own += jnp.where(held[:, None], counts, 0).sum(0)
-            return own, _add(sums, place, signature, held, jnp.zeros(BLOCK, jnp.int32))
+            return own, _add(sums, place, signature, held, jnp.zeros(SIGNATURE_BLOCK, jnp.int32))
 
         none = jnp.zeros(2, jnp.int64), jnp.zeros((n, 2), jnp.int64)
         return _in_blocks(until[-1], add_block, none)
@@ -132,7 +130,7 @@ def count_chain_labels(
 
 
 def _in_blocks(n: Int64[Array, ""], add_block: Callable[..., Any], start: Any) -> Any:
-    return jax.lax.fori_loop(jnp.int64(0), -(-n // BLOCK), add_block, start)
+    return jax.lax.fori_loop(jnp.int64(0), -(-n // SIGNATURE_BLOCK), add_block, start)
 
 
 def _lane(word: UInt32[Array, " rows"], rank: Int64[Array, " rows"]) -> Int32[Array, " rows"]:

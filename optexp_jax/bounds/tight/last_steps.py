@@ -13,14 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32, Shaped
 
-from optexp_jax.bounds.tight.expanded import LABELS_AT_ONCE, Expanded
+from optexp_jax.bounds.tight.expanded import Expanded
 from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
 from optexp_jax.bounds.tight.label_children import LabelsThere, not_in
 from optexp_jax.bounds.tight.labels import Labels
 from optexp_jax.bounds.tight.region import NEVER, Block, BoundInputs
-from optexp_jax.bounds.tight.rounding import SHARE, outward, weight
+from optexp_jax.bounds.tight.rounding import outward, slack, weight
 from optexp_jax.bounds.tight.rows import Rows
 from optexp_jax.bounds.tight.survivors import survivors
+from optexp_jax.bounds.tight.tuning import LABELS_AT_ONCE
 from optexp_jax.internal.padding import fill_up
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
@@ -160,7 +161,7 @@ class _Pairs:
             light=light,
             in_run=light & lets_in[:, None],
             # Twice what `outside` was rounded up by, which is more for one concept than another.
-            rounding=2 * SHARE * (regions.own_i + regions.v[:, None] * regions.own_e)[place],
+            rounding=2 * slack(regions.own_i, regions.v[:, None] * regions.own_e)[place],
         )
 
 

@@ -10,13 +10,6 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int32, Shaped
 
-FEW = 1 / 8
-"""The size for few concepts, as a share of all. More sizes would save some time, and take more to
-compile than they save.
-"""
-SMALL_TABLE = 256
-"""Tables of up to so many concepts keep all of them: calls cost more there than what they do."""
-
 
 @dataclass(frozen=True, eq=False)
 class LocalConcepts:
@@ -33,10 +26,10 @@ class LocalConcepts:
         return cls(np.arange(n_table, dtype=np.int32), n_table, n_table)
 
     @classmethod
-    def of(cls, kept: Bool[np.ndarray, " concepts"]) -> "LocalConcepts":
-        """At least those that are kept: all of them, where a smaller size would not pay."""
-        n_table, size = len(kept), int(len(kept) * FEW)
-        if n_table <= SMALL_TABLE or kept.sum() > size or not size:
+    def of(cls, kept: Bool[np.ndarray, " concepts"], few: float) -> "LocalConcepts":
+        """At least those that are kept: all of them, unless they are a share `few` or less."""
+        n_table, size = len(kept), int(len(kept) * few)
+        if kept.sum() > size or not size:
             return cls.everything(n_table)
         return cls(np.flatnonzero(kept).astype(np.int32), size, n_table)
 

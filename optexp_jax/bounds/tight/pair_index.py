@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Array, Bool, Float64, Int32, Int64
+from jaxtyping import Bool, Float64, Int32, Int64
 
 from optexp_jax.concepts.signatures import Signatures, ranges
 from optexp_jax.concepts.table import ConceptTable
@@ -75,9 +74,6 @@ class PairIndex:
     def __init__(self, signatures: Signatures):
         _check_size(signatures.n_concepts)
         self.n_concepts = signatures.n_concepts
-        self.total: Int64[Array, "one concepts concepts"] | None = None
-        self.on_device: dict[Any, Any] = {}
-        """What was moved to the device (see `sparse_table`)."""
         lengths = signatures.lengths
         counts = lengths * (lengths + 1) // 2
         self.indptr = np.concatenate([[0], np.cumsum(counts)])

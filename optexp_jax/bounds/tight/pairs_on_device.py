@@ -11,18 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float64, Int32
 
-from optexp_jax.bounds.tight.survivors import AT_ONCE, FEW, survivors_from
+from optexp_jax.bounds.tight.survivors import survivors_from
+from optexp_jax.bounds.tight.tuning import FEW_SURVIVORS, PAIR_CHUNK, SURVIVORS_AT_ONCE
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
 from optexp_jax.internal.transfers import fetch, fetch_all, put, run
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import take
-
-PAIR_CHUNK = 128
-"""Pairs that are bounded again at once, with their overlaps with every concept.
-
-With more of them the arrays no longer fit a core's cache.
-"""
 
 PairBound = Callable[..., Float64[Array, " chunk"]]
 """Of pairs given by their place, form, a and b."""
@@ -73,8 +68,8 @@ def pair_blocks(
         found, chunks = run(_columns, values, needed, place, a, np.int32(start))
         count = int(fetch(found))
         if count > start:
-            blocks.append(PairBlock(chunks, min(count - start, AT_ONCE), need))
-        start += AT_ONCE
+            blocks.append(PairBlock(chunks, min(count - start, SURVIVORS_AT_ONCE), need))
+        start += SURVIVORS_AT_ONCE
     return blocks
 
 
@@ -90,7 +85,7 @@ def _columns(
     some = survivors_from(values, needed, start)
     row, form, b = (part.astype(jnp.int32) for part in jnp.unravel_index(some.at, values.shape))
     columns = PairColumns(some.at, place[row], form, a[row], b, some.value)
-    parts = [slice(k, k + PAIR_CHUNK) for k in range(0, AT_ONCE, PAIR_CHUNK)]
+    parts = [slice(k, k + PAIR_CHUNK) for k in range(0, SURVIVORS_AT_ONCE, PAIR_CHUNK)]
     return some.count, tuple(take(columns, part) for part in parts)
 
 
@@ -105,10 +100,10 @@ def lower_block(block: PairBlock, bound: PairBound | None, clock: Clock) -> Kept
     few, rest = run(_keep, block.chunks, uppers, np.int32(block.count), block.need)
     count, at, value = fetch_all(*few)
     kept = Kept(at[:count], value[:count])
-    if count <= FEW:
+    if count <= FEW_SURVIVORS:
         return kept
     at, value = fetch_all(*rest)
-    left = int(count) - FEW
+    left = int(count) - FEW_SURVIVORS
     return Kept(np.concatenate([kept.at, at[:left]]), np.concatenate([kept.value, value[:left]]))
 
 
@@ -123,9 +118,9 @@ def _keep(
     note_trace("pair_keep")
     columns = jax.tree.map(lambda *parts: jnp.concatenate(parts), *chunks)
     value = jnp.minimum(columns.value, jnp.concatenate(uppers))
-    kept = jnp.arange(AT_ONCE, dtype=jnp.int32) < count
+    kept = jnp.arange(SURVIVORS_AT_ONCE, dtype=jnp.int32) < count
     kept &= value >= need[columns.place]
     order = jnp.argsort(~kept, stable=True)
     at, value = columns.at[order], value[order]
-    few = kept.sum(dtype=jnp.int32), at[:FEW], value[:FEW]
-    return few, (at[FEW:], value[FEW:])
+    few = kept.sum(dtype=jnp.int32), at[:FEW_SURVIVORS], value[:FEW_SURVIVORS]
+    return few, (at[FEW_SURVIVORS:], value[FEW_SURVIVORS:])

@@ -10,23 +10,27 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
 from optexp_jax.bounds.tight.forms import INTERSECTION, OPERATORS, UNION, Forms
-from optexp_jax.bounds.tight.grams import Gram, HostGram, Overlaps, Own, Within, cells_of
+from optexp_jax.bounds.tight.grams import (
+    Counted,
+    Gram,
+    HostGram,
+    Overlaps,
+    Own,
+    Within,
+    cells_of,
+)
 from optexp_jax.bounds.tight.labels_on_device import PlaceOnDevice
 from optexp_jax.bounds.tight.local_concepts import LocalConcepts
 from optexp_jax.bounds.tight.relevance import OverlapSums, gains, present
-from optexp_jax.bounds.tight.rounding import DOWN, UP, weight
+from optexp_jax.bounds.tight.rounding import left_for, needed, weight
 from optexp_jax.bounds.tight.sparse_table import Sizes, pack_region
+from optexp_jax.bounds.tight.tuning import COUNTS_AT_ONCE, Tuning
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.internal.padding import fill_up
 from optexp_jax.internal.transfers import fetch, put, run
 from optexp_jax.search.incumbent import Candidate
 from optexp_jax.search.problem import Problem
-
-PAIRS_AT_ONCE = 128
-"""Pairs whose counts are fetched in one call."""
-REMEMBERED = 32
-"""Places whose counts are kept for the labels that are expanded next."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,13 @@ class Place:
     def steps(self) -> tuple[Step, ...]:
         return self.spot.steps
 
-    def keep(self, kept: Bool[np.ndarray, " all_concepts"], renumber: bool) -> None:
-        """Leave out all other concepts; before anything is counted."""
+    def keep(self, kept: Bool[np.ndarray, " all_concepts"], few: float = 0.0) -> None:
+        """Leave out all other concepts; before anything is counted.
+
+        The others are numbered anew where they are a share `few` of all or less.
+        """
         self.of_use = kept & self.unused
-        if renumber:
-            self.concepts = LocalConcepts.of(self.of_use)
+        self.concepts = LocalConcepts.of(self.of_use, few)
 
     @cached_property
     def allowed(self) -> Bool[np.ndarray, " concepts"]:
@@ -112,7 +118,7 @@ class Place:
         overlaps = self.overlaps
         with jax.enable_x64(True):
             region, number = put(pack_region(self.undecided, overlaps.sizes), self.concepts.number)
-            return PlaceOnDevice(overlaps.counted, region, number, self.gram)
+            return PlaceOnDevice(overlaps.on_device, region, number, self.gram)
 
     @property
     def decided_union(self) -> int:
@@ -125,11 +131,11 @@ class Place:
 
     def needed(self, v: float) -> float:
         """The W that an inner part needs for an IoU of v, rounded down."""
-        return v * self.neuron.size * DOWN - self.decided(v)
+        return needed(v, self.neuron.size) - self.decided(v)
 
     def left_of(self, w: float, v: float) -> float:
         """The highest W of an inner part, rounded up, where the whole formula has w at most."""
-        return w * UP - self.decided_inside * DOWN + v * self.decided_outside * UP
+        return left_for(w, self.decided_inside, v * self.decided_outside)
 
     def candidate(self, inner: Sequence[int], forms: Sequence[int], score: Score) -> Candidate:
         """The formula with inner concepts, as the table numbers them, inside the outer steps."""
@@ -182,9 +188,9 @@ class Place:
             return self.counts.inside[a, b], self.counts.outside[a, b]
         found = [np.empty((2, 0), np.int64)]
         with jax.enable_x64(True):
-            for start in range(0, len(a), PAIRS_AT_ONCE):
+            for start in range(0, len(a), COUNTS_AT_ONCE):
                 some = (
-                    fill_up(part[start : start + PAIRS_AT_ONCE], PAIRS_AT_ONCE) for part in (a, b)
+                    fill_up(part[start : start + COUNTS_AT_ONCE], COUNTS_AT_ONCE) for part in (a, b)
                 )
                 found.append(fetch(run(cells_of, self.gram, *some)))
         inside, outside = np.concatenate(found, axis=1)[:, : len(a)]
@@ -201,10 +207,16 @@ def joined(form: int, first: int, second: int, common: int) -> int:
 class Places:
     """Makes places, and remembers the last few."""
 
-    def __init__(self, problem: Problem, renumber: bool = True, sizes: Sizes | None = None):
-        self.overlaps = Overlaps(problem.table, problem.neuron, sizes=sizes)
+    def __init__(
+        self,
+        problem: Problem,
+        tuning: Tuning | None = None,
+        sizes: Sizes | None = None,
+        counted: Counted | None = None,
+    ):
+        self.overlaps = Overlaps(problem.table, problem.neuron, sizes=sizes, counted=counted)
         self._problem = problem
-        self._renumber = renumber
+        self._tuning = Tuning.of(problem.table.n_concepts) if tuning is None else tuning
         self._recent: OrderedDict[Spot, Place] = OrderedDict()
 
     def at(self, spot: Spot, v: float = 0.0) -> Place:
@@ -214,8 +226,8 @@ class Places:
             return self._recent[spot]
         place = self._recent[spot] = Place(self._problem, self.overlaps, spot)
         if spot.steps or np.isfinite(spot.shorter):
-            place.keep(self._relevant(place, v), self._renumber)
-        if len(self._recent) > REMEMBERED:
+            place.keep(self._relevant(place, v), self._tuning.few_concepts)
+        if len(self._recent) > self._tuning.remembered:
             self._recent.popitem(last=False)
         return place
 
@@ -224,7 +236,7 @@ class Places:
         kept = present(own)
         if np.isinf(spot.shorter):
             return kept
-        missing = v * problem.neuron.size * DOWN - spot.shorter
+        missing = needed(v, problem.neuron.size) - spot.shorter
         left, forms = problem.depth - len(spot.steps), Forms.of(problem.operators)
         gain = gains(own, self._sums, v, left, forms)
         return kept & (gain >= missing)

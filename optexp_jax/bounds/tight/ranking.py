@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64, Int32
 
-MOST_HEAVY = 16
-
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
@@ -20,11 +18,11 @@ class Ranking:
     n_heavy: int
 
     @classmethod
-    def by_worth(cls, worth: Float64[np.ndarray, " concepts"]) -> "Ranking":
-        """The highest first; heavy is what has a positive worth of its own."""
+    def by_worth(cls, worth: Float64[np.ndarray, " concepts"], most_heavy: int) -> "Ranking":
+        """The highest first; heavy are up to so many that have a positive worth of their own."""
         rank = np.empty(len(worth), np.int32)
         rank[np.argsort(worth, kind="stable")] = np.arange(len(worth))
-        return cls(rank, min(int((worth > 0).sum()), MOST_HEAVY))
+        return cls(rank, min(int((worth > 0).sum()), most_heavy))
 
     def light(self, allowed: Bool[np.ndarray, " concepts"]) -> Bool[np.ndarray, " concepts"]:
         """All concepts but the heavy ones among those allowed."""

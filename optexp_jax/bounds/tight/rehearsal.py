@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from optexp_jax.bounds.tight.nodes import TightNodes
-from optexp_jax.bounds.tight.ranking import MOST_HEAVY
 from optexp_jax.bounds.tight.sparse_table import Sizes
+from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.table_cache import per_process
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.internal.kernel_choice import prefers_host_kernels
 from optexp_jax.search.clock import Clock
@@ -24,7 +25,7 @@ from optexp_jax.search.frontier import Queued, take
 from optexp_jax.search.incumbent import Incumbent, PoolCriteria
 from optexp_jax.search.problem import Problem
 
-N_FILLED, N_SIGNATURES = MOST_HEAVY + 4, 60
+N_FILLED, N_SIGNATURES = Tuning.large().most_heavy + 4, 60
 FEW, MANY = 4, 20
 """Labels of a kind that are expanded at once: programs differ for few and for many."""
 MOST_CONCEPTS = 2048
@@ -52,26 +53,26 @@ class Kind:
         return cls(problem.table.n_concepts, problem.depth, problem.operators, disjoint, sizes)
 
 
-_rehearsed: set[Kind] = set()
+OpenSpaces = Callable[[Problem, Sizes | None], Sequence[AbstractSpace[TightNodes]]]
 
 
-def rehearse(
-    problem: Problem,
-    clock: Clock,
-    open_spaces: Callable[[Problem, Sizes | None], Sequence[AbstractSpace[TightNodes]]],
-) -> None:
+def rehearse(problem: Problem, clock: Clock, open_spaces: OpenSpaces) -> None:
     """Search a made-up unit a little, in all ways there are, unless that was done before."""
     kind = Kind.of(problem)
-    if kind in _rehearsed or kind.n_concepts > MOST_CONCEPTS:
-        return
+    if kind.n_concepts <= MOST_CONCEPTS:
+        _rehearse(kind, clock, open_spaces)
+
+
+@per_process
+def _rehearse(kind: Kind, clock: Clock, open_spaces: OpenSpaces) -> bool:
+    """Whether all was done: else the next search rehearses what is left."""
     made_up = _made_up(kind)
     for n_labels in (MANY, FEW):
         for space in open_spaces(made_up, kind.sizes):
             if clock.expired:
-                return
+                return False
             _walk(space, n_labels, clock)
-    if not clock.expired:  # Else the next search rehearses what is left.
-        _rehearsed.add(kind)
+    return not clock.expired
 
 
 def _made_up(kind: Kind) -> Problem:

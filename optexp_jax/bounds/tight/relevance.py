@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float64, Int64
 from optexp_jax.bounds.tight.forms import Forms
 from optexp_jax.bounds.tight.grams import Gram, Own
 from optexp_jax.bounds.tight.largest import largest
-from optexp_jax.bounds.tight.rounding import UP, weight
+from optexp_jax.bounds.tight.rounding import raised, weight
 from optexp_jax.internal.tracing import note_trace
 from optexp_jax.internal.transfers import fetch_all
 
@@ -74,7 +74,7 @@ def gains(
     if forms.intersection:
         gain = np.maximum(gain, common_i)
     if forms.difference:
-        gain = np.maximum(gain, v * common_e * UP)
+        gain = np.maximum(gain, raised(v * common_e))
     return gain
 
 

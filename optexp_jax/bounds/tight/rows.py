@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float64
 
 from optexp_jax.bounds.tight.region import NEVER, BoundInputs
-from optexp_jax.bounds.tight.rounding import SHARE, weight
+from optexp_jax.bounds.tight.rounding import slack, weight
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
 
@@ -47,7 +47,7 @@ class Rows:
         """
         paid = regions.v[:, None] * regions.own_e
         least = jnp.maximum(paid / 3, paid - self.two_removed / 2)
-        return regions.own_i - least + SHARE * (regions.own_i + paid)
+        return regions.own_i - least + slack(regions.own_i, paid)
 
 
 def rows_of(regions: BoundInputs) -> Rows:

@@ -75,7 +75,7 @@ def _comes_third(
         return False
     a, b, x = place.concepts.number[concepts].tolist()
     if forms == [UNION, UNION]:
-        views = Views.of([place], v, np.zeros(1), ranking)
+        views = Views.of([place], v, ranking)
         with jax.enable_x64(True):
             share = np.asarray(views.rows.third_share(views.regions))[0]
         return bool(share[x] <= min(share[a], share[b]))

@@ -9,19 +9,16 @@ from jaxtyping import Array, Bool, Float64, Int32
 
 from optexp_jax.bounds.tight.labels import Labels
 from optexp_jax.bounds.tight.pairs_on_device import (
-    PAIR_CHUNK,
     PairBlock,
     PairBound,
     lower_block,
     pair_blocks,
 )
 from optexp_jax.bounds.tight.survivors import survivors
+from optexp_jax.bounds.tight.tuning import FEWEST_ROWS, PAIR_CHUNK, ROW_CELLS
 from optexp_jax.internal.padding import fill_up
 from optexp_jax.internal.transfers import fetch, put, run
 from optexp_jax.search.clock import Clock
-
-FEWEST_ROWS, CELLS = 32, 2**15
-"""Rows of so many cells, or so many rows, are fetched at once. More would not stay in a cache."""
 
 OfRows = Callable[
     [Int32[np.ndarray, " rows"], Int32[np.ndarray, " rows"]],
@@ -44,7 +41,7 @@ def _rows_of(
 ) -> Iterator[_Rows]:
     """Concepts of places, as many at once as stay in a cache."""
     places, concepts = (part.astype(np.int32) for part in np.nonzero(kept))
-    size = min(kept.size, max(FEWEST_ROWS, CELLS // kept.shape[1]))
+    size = min(kept.size, max(FEWEST_ROWS, ROW_CELLS // kept.shape[1]))
     for start in range(0, len(concepts), size):
         place, a = (part[start : start + size] for part in (places, concepts))
         needed = np.full(size, np.inf)

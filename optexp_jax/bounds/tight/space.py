@@ -1,6 +1,7 @@
 """The tight search: exact pairs at every place, and bounds on what is built around them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -9,30 +10,29 @@ from jaxtyping import Bool, Int64
 from optexp_jax.bounds.tight.children import TightChildren
 from optexp_jax.bounds.tight.expanded import Expanded, LabelsAt, expand
 from optexp_jax.bounds.tight.forms import Forms
+from optexp_jax.bounds.tight.grams import Counted
 from optexp_jax.bounds.tight.labels import Labels
-from optexp_jax.bounds.tight.local_concepts import SMALL_TABLE
 from optexp_jax.bounds.tight.node_text import node_text
 from optexp_jax.bounds.tight.nodes import TightNodes
 from optexp_jax.bounds.tight.place import Place, Places, Spot
-from optexp_jax.bounds.tight.place_scores import ROWS_AT_ONCE, PlaceScores
 from optexp_jax.bounds.tight.ranking import Ranking
 from optexp_jax.bounds.tight.rehearsal import rehearse
+from optexp_jax.bounds.tight.root import (
+    CountedRoot,
+    FusedRoot,
+    RootScores,
+    fused_alone,
+)
+from optexp_jax.bounds.tight.rounding import near_tie, v_below
 from optexp_jax.bounds.tight.searched import searched_there
 from optexp_jax.bounds.tight.sparse_table import Sizes
-from optexp_jax.bounds.tight.views import MOST_PLACES, together
+from optexp_jax.bounds.tight.tuning import STACKED_PLACES, Tuning
+from optexp_jax.bounds.tight.views import together
 from optexp_jax.formulas.batch import FormulaBatch
 from optexp_jax.search.driver import AbstractSpace, Expansion
 from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 from optexp_jax.search.problem import Problem
-
-FIRST_BATCH, MOST_AT_ONCE = 16, 256
-"""Nodes that are expanded at once: ever more, as a search that is not over soon takes long."""
-SMALL_BATCH = 128
-"""The same on small tables, where a batch costs little more than a node."""
-BEAM = 6
-ROUNDING = 1 - 2.0**-48
-"""IoUs in float64 that differ by less may be equal; they are compared in integers."""
 
 
 class TightSpace(AbstractSpace[TightNodes]):
@@ -46,33 +46,38 @@ class TightSpace(AbstractSpace[TightNodes]):
         batch_size: int | None,
         beam: int | None,
         *,
-        renumber: bool = True,
-        rehearses: bool = True,
+        tuning: Tuning | None = None,
         sizes: Sizes | None = None,
+        counted: CountedRoot | None = None,
     ):
-        """`sizes` fills up lists on the device to those of another table."""
-        small = problem.table.n_concepts <= SMALL_TABLE
-        first_batch = SMALL_BATCH if small else FIRST_BATCH
-        super().__init__(first_batch if batch_size is None else batch_size)
+        """`sizes` fills up lists on the device to those of another table.
+
+        `counted` is what was computed together with other neurons.
+        """
+        self._tuning = tuning = Tuning.of(problem.table.n_concepts) if tuning is None else tuning
+        super().__init__(tuning.first_batch if batch_size is None else batch_size)
         self._grows = batch_size is None
         self._problem = problem
         self._length = problem.depth
         if beam is None:
-            beam = 0 if small and problem.depth <= 3 else BEAM
+            beam = tuning.short_beam if problem.depth <= 3 else tuning.beam
         self._beam = beam
-        self._renumber = renumber
         self._sizes = sizes
-        self._places = Places(problem, renumber, sizes)
-        self._rehearses = rehearses and not small
+        self._counted = counted
+        self._known = Counted() if counted is None else counted.counted
+        self._places = self._open_places()
         self._forms = Forms.of_problem(problem)
         self._ranking: Ranking | None = None
 
     def recover(self) -> bool:
         # All that is remembered are places and their bounds, which are made again as needed. The
         # ranking stays: it settles which of equal chains are searched.
-        self._places = Places(self._problem, self._renumber, self._sizes)
+        self._places = self._open_places()
         vars(self).pop("_children", None)
         return True
+
+    def _open_places(self) -> Places:
+        return Places(self._problem, self._tuning, self._sizes, self._known)
 
     def shortest(self, nodes: TightNodes) -> Int64[np.ndarray, " nodes"]:
         # What has one or two concepts inside the outer steps was scored at the place before.
@@ -87,10 +92,14 @@ class TightSpace(AbstractSpace[TightNodes]):
         return node_text(nodes, row, self._problem.table.names)
 
     def root(self, incumbent: Incumbent) -> Expansion[TightNodes] | None:
-        if self._rehearses:
+        if self._tuning.warms_up:
             rehearse(self._problem, self.clock, self._rehearsals)
+        fused = self._fused_root()
+        if fused is not None:
+            self._known = Counted(gram=fused.regions.gram)
+            self._places = self._open_places()
         place = self._places.at(Spot())
-        scores = self._score_pairs(place)
+        scores = self._score_pairs(place, fused)
         if scores is None:
             self._offer(self._best_concept(place), incumbent)
             return None
@@ -98,25 +107,35 @@ class TightSpace(AbstractSpace[TightNodes]):
             found = self._best_pairs(place, scores, incumbent)
             self._offer(found, incumbent)
         found += self._exact_beam(place, scores, incumbent)
-        self._ranking = Ranking.by_worth(place.own.inside - incumbent.iou * place.own.outside)
-        if scores.look is not None:
-            self._children.start_from(place, scores.look, incumbent)
-        elif self._length >= 3 and self.clock.expired and place.table.n_concepts > ROWS_AT_ONCE:
+        worth = place.own.inside - incumbent.iou * place.own.outside
+        self._ranking = Ranking.by_worth(worth, self._tuning.most_heavy)
+        large = place.table.n_concepts > self._tuning.rows_at_once
+        if self._length >= 3 and self.clock.expired and large:
             everything = TightNodes.everything(self._length, incumbent.threshold)
             return Expansion(Queued(everything, np.ones(1), np.zeros(1, np.int64)), found)
-        return Expansion(self._children.inside([place], np.ones(1), incumbent), found)
+        return Expansion(self._children.inside([place], np.ones(1), incumbent, fused), found)
+
+    def _fused_root(self) -> FusedRoot | None:
+        """All that is asked first, where concepts are few."""
+        if not self._tuning.fused_root:
+            return None
+        with self.clock.phase("device"):
+            prepared = None if self._counted is None else self._counted.fused
+            return fused_alone(self._problem, self._forms) if prepared is None else prepared
 
     def _rehearsals(self, problem: Problem, sizes: Sizes | None) -> list[AbstractSpace[TightNodes]]:
         """Searches in which places have all concepts, and those of use."""
+        once = self._tuning.without_warm_up()
         return [
-            TightSpace(problem, None, self._beam, renumber=r, rehearses=False, sizes=sizes)
-            for r in (False, True)
+            TightSpace(problem, None, self._beam, tuning=tuning, sizes=sizes)
+            for tuning in (replace(once, few_concepts=0.0), once)
         ]
 
     @cached_property
     def _children(self) -> TightChildren:
         assert self._ranking is not None, "concepts are ranked at the root"
-        return TightChildren(self._problem, self._places, self._ranking, self.clock, self.counters)
+        known = self._problem, self._places, self._ranking, self._tuning
+        return TightChildren(*known, self.clock, self.counters)
 
     def expand(self, batch: Queued[TightNodes], incumbent: Incumbent) -> Expansion[TightNodes]:
         turns: list[Expansion[TightNodes]] = []
@@ -125,11 +144,11 @@ class TightSpace(AbstractSpace[TightNodes]):
             if part.nodes.further[0]:
                 turns.append(self._expand_labels(part, incumbent))
             else:
-                for start in range(0, len(part), MOST_PLACES):
-                    some = take(part, slice(start, start + MOST_PLACES))
+                for start in range(0, len(part), STACKED_PLACES):
+                    some = take(part, slice(start, start + STACKED_PLACES))
                     turns += self._expand_places(some, incumbent)
         if self._grows:
-            self.batch_size = min(2 * self.batch_size, MOST_AT_ONCE)
+            self.batch_size = min(2 * self.batch_size, self._tuning.most_at_once)
         queued = [turn.children for turn in turns if turn.children is not None]
         found = [candidate for turn in turns for candidate in turn.candidates]
         return Expansion(concatenate(queued) if queued else None, found)
@@ -159,7 +178,7 @@ class TightSpace(AbstractSpace[TightNodes]):
             yield Expansion(self._children.inside(chosen, some.upper, incumbent))
 
     def _place(self, part: Queued[TightNodes], row: int, incumbent: Incumbent) -> Place:
-        return self._places.at(part.nodes.spot(row), float(np.nextafter(incumbent.threshold, 0)))
+        return self._places.at(part.nodes.spot(row), v_below(incumbent.threshold))
 
     def _expand_labels(
         self, part: Queued[TightNodes], incumbent: Incumbent
@@ -208,23 +227,26 @@ class TightSpace(AbstractSpace[TightNodes]):
         score = place.score(int(inside[best]), int(outside[best]))
         return [place.candidate([best], [], score)] if score.intersection else []
 
-    def _score_pairs(self, place: Place) -> PlaceScores | None:
+    def _score_pairs(self, place: Place, fused: FusedRoot | None) -> RootScores | None:
         """IoUs of all formulas with one or two concepts, unless the time is over before."""
         with self.clock.phase("device"):
-            scores = PlaceScores.at(place, self._forms, self.clock)
+            if fused is not None:
+                scores = RootScores.of_fused(fused)
+            else:
+                scores = RootScores.of(place, self._forms, self.clock, self._tuning)
         if scores is not None:
             self.counters.visited += len(place.allowed) ** 2
         return scores
 
     def _best_pairs(
-        self, place: Place, scores: PlaceScores, incumbent: Incumbent
+        self, place: Place, scores: RootScores, incumbent: Incumbent
     ) -> list[Candidate]:
         """Candidates among the formulas with one or two concepts, ties included."""
         self._seed(place, scores, incumbent)
         reached = self._reached(scores.best, incumbent)
         return [] if scores.best < reached else self._pairs_from(place, scores, reached)
 
-    def _seed(self, place: Place, scores: PlaceScores, incumbent: Incumbent) -> None:
+    def _seed(self, place: Place, scores: RootScores, incumbent: Incumbent) -> None:
         """When several formulas are wanted, find as many first: without them nothing is ruled out.
 
         Equal sets count once, so more are tried until there are enough, or no more.
@@ -246,9 +268,9 @@ class TightSpace(AbstractSpace[TightNodes]):
         wanted = incumbent.threshold
         if incumbent.keep.only_best:
             wanted = max(wanted, highest)
-        return max(wanted * ROUNDING, np.finfo(float).tiny)
+        return max(near_tie(wanted), np.finfo(float).tiny)
 
-    def _pairs_from(self, place: Place, scores: PlaceScores, reached: float) -> list[Candidate]:
+    def _pairs_from(self, place: Place, scores: RootScores, reached: float) -> list[Candidate]:
         found = [
             place.candidate([k], [], place.concept_score(k))
             for k in np.flatnonzero(scores.single >= reached).tolist()
@@ -266,7 +288,7 @@ class TightSpace(AbstractSpace[TightNodes]):
         return [] if expanded.best < reached else expanded.candidates(reached)
 
     def _exact_beam(
-        self, place: Place, scores: PlaceScores, incumbent: Incumbent
+        self, place: Place, scores: RootScores, incumbent: Incumbent
     ) -> list[Candidate]:
         """A beam with exact children. Its incumbent, nearly always the best, makes bounds bite."""
         found: list[Candidate] = []

@@ -4,9 +4,7 @@ Lists are filled up to a few sizes, so that tables of about one size share compi
 rehearsal fills up its small table to the sizes of the real one.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +15,10 @@ from optexp_jax.bounds.tight.pair_index import NOWHERE, pair_index
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.device_table import LANES, device_table
 from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.table_cache import per_table
 from optexp_jax.internal.padding import round_up_in_eighths
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.transfers import put, run
-
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class SparseTable:
 
 
 @pytree
-class Counted:
+class NeuronLists:
     """A neuron's counts, signature by signature."""
 
     table: SparseTable
@@ -68,50 +65,36 @@ class Counted:
     outside: Int64[Array, " signatures"]
 
 
+@per_table
 def sparse_table(table: ConceptTable, sizes: Sizes) -> SparseTable:
     """The lists of a table; the same arrays for as long as the table lives."""
-
-    def lists() -> SparseTable:
-        signatures, index = table.signatures, pair_index(table)
-        indptr = np.full(sizes.n_words * LANES + 1, signatures.indptr[-1], np.int64)
-        indptr[: len(signatures.indptr)] = signatures.indptr
-        pairs = index.by_pair
-        arrays = (
-            _filled(table.sizes, sizes.n_words * LANES, 0),
-            indptr,
-            _filled(signatures.indices.astype(np.int32), sizes.n_entries, 0),
-            _filled(pairs.cell, sizes.n_groups, NOWHERE),
-            _filled(pairs.holder, sizes.n_groups, NOWHERE),
-        )
-        with jax.enable_x64(True):
-            return SparseTable(*put(*arrays))
-
-    return _once(table, sizes, "lists", lists)
+    signatures, pairs = table.signatures, pair_index(table).by_pair
+    indptr = np.full(sizes.n_words * LANES + 1, signatures.indptr[-1], np.int64)
+    indptr[: len(signatures.indptr)] = signatures.indptr
+    arrays = (
+        _filled(table.sizes, sizes.n_words * LANES, 0),
+        indptr,
+        _filled(signatures.indices.astype(np.int32), sizes.n_entries, 0),
+        _filled(pairs.cell, sizes.n_groups, NOWHERE),
+        _filled(pairs.holder, sizes.n_groups, NOWHERE),
+    )
+    with jax.enable_x64(True):
+        return SparseTable(*put(*arrays))
 
 
+@per_table
 def membership(table: ConceptTable, sizes: Sizes) -> UInt32[Array, "concepts words"]:
     """Which signatures hold each concept, 32 to a word, on one device."""
-
-    def padded() -> UInt32[Array, "concepts words"]:
-        device = device_table(table)
-        if sizes.n_words == device.n_words:
-            # What batches are split over all devices by is there already.
-            return device.membership.addressable_data(0)
-        words = np.zeros((table.n_concepts, sizes.n_words), np.uint32)
-        words[:, : device.n_words] = device.host_membership
-        return put(words)[0]
-
-    return _once(table, sizes, "membership", padded)
+    device = device_table(table)
+    if sizes.n_words == device.n_words:
+        # What batches are split over all devices by is there already.
+        return device.membership.addressable_data(0)
+    words = np.zeros((table.n_concepts, sizes.n_words), np.uint32)
+    words[:, : device.n_words] = device.host_membership
+    return put(words)[0]
 
 
-def _once(table: ConceptTable, sizes: Sizes, what: str, make: Callable[[], Made]) -> Made:
-    known = pair_index(table).on_device
-    if (what, sizes) not in known:
-        known[what, sizes] = make()
-    return known[what, sizes]
-
-
-def count_on(table: ConceptTable, neuron: NeuronCounts, sizes: Sizes) -> Counted:
+def count_on(table: ConceptTable, neuron: NeuronCounts, sizes: Sizes) -> NeuronLists:
     """A neuron's counts next to the lists of its table."""
     inside = _filled(neuron.inside, sizes.n_words * LANES, 0)
     with jax.enable_x64(True):
@@ -119,9 +102,9 @@ def count_on(table: ConceptTable, neuron: NeuronCounts, sizes: Sizes) -> Counted
 
 
 @jax.jit
-def _count(table: SparseTable, inside: Int64[Array | np.ndarray, " signatures"]) -> Counted:
+def _count(table: SparseTable, inside: Int64[Array | np.ndarray, " signatures"]) -> NeuronLists:
     there = jnp.asarray(inside)
-    return Counted(table, there, table.sizes - there)
+    return NeuronLists(table, there, table.sizes - there)
 
 
 def pack_region(

@@ -12,16 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float64, Int32, Int64
 
+from optexp_jax.bounds.tight.tuning import COUNTED_TOGETHER, FEW_SURVIVORS, SURVIVORS_AT_ONCE
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
 from optexp_jax.internal.transfers import fetch, fetch_all, run
-
-AT_ONCE, FEW = 512, 32
-"""Survivors that are looked for in one call, and how many are fetched before it is clear that there
-are more.
-"""
-GROUP = 64
-"""Values that are counted together before single ones are looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +50,7 @@ def survivors(
             flat, value = fetch_all(rest.at, rest.value)
             left = count - start - len(parts[-1][0])
             parts.append((flat[:left], value[:left]))
-        start += AT_ONCE
+        start += SURVIVORS_AT_ONCE
     flat = np.concatenate([part[0] for part in parts])
     return Survivors(_positions(flat, values.shape), np.concatenate([part[1] for part in parts]))
 
@@ -81,7 +75,7 @@ def _survivors_from(
     """The survivors from the `start`-th on, the first few by themselves."""
     note_trace("survivors")
     some = survivors_from(values, need, start)
-    parts = (slice(0, FEW), slice(FEW, AT_ONCE))
+    parts = (slice(0, FEW_SURVIVORS), slice(FEW_SURVIVORS, SURVIVORS_AT_ONCE))
     few, rest = (Some(some.count, some.at[part], some.value[part]) for part in parts)
     return few, rest
 
@@ -92,16 +86,16 @@ def survivors_from(
     """The survivors from the `start`-th on; what comes after the last has no meaning."""
     reached = values >= need.reshape(-1, *[1] * (values.ndim - 1))
     flat, n = values.reshape(-1), values.size
-    groups = jnp.pad(reached.reshape(-1), (0, -n % GROUP)).reshape(-1, GROUP)
+    groups = jnp.pad(reached.reshape(-1), (0, -n % COUNTED_TOGETHER)).reshape(-1, COUNTED_TOGETHER)
     count = groups.sum(1, dtype=jnp.int32)
     until = jnp.cumsum(count, dtype=jnp.int32)
-    rank = jnp.arange(AT_ONCE, dtype=jnp.int32) + start
+    rank = jnp.arange(SURVIVORS_AT_ONCE, dtype=jnp.int32) + start
     group = jnp.searchsorted(until, rank, side="right").astype(jnp.int32)
     group = jnp.minimum(group, len(count) - 1)
     within = jnp.cumsum(groups[group], axis=1, dtype=jnp.int32)
     before = rank - (until[group] - count[group])
     lane = jnp.argmax(within > before[:, None], axis=1).astype(jnp.int32)
-    at = jnp.minimum(group * GROUP + lane, n - 1)
+    at = jnp.minimum(group * COUNTED_TOGETHER + lane, n - 1)
     return Some(until[-1], at, flat[at])
 
 

@@ -3,25 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float64, Int32
 
-from optexp_jax.bounds.tight.first_look import FirstLook
 from optexp_jax.bounds.tight.forms import Forms
 from optexp_jax.bounds.tight.grams import stack_grams
 from optexp_jax.bounds.tight.pair_bounds import pair_bounds
 from optexp_jax.bounds.tight.place import Place
 from optexp_jax.bounds.tight.ranking import Ranking
 from optexp_jax.bounds.tight.region import BoundInputs
+from optexp_jax.bounds.tight.root import FusedRoot
 from optexp_jax.bounds.tight.rows import Rows, rows_of
 from optexp_jax.bounds.tight.some_pairs import OfRows
+from optexp_jax.bounds.tight.tuning import STACKED_CELLS, STACKED_PLACES
 from optexp_jax.internal.padding import fill_up
 from optexp_jax.internal.transfers import fetch, put
-
-MOST_PLACES, MOST_CELLS = 16, 2**20
-"""Places that are looked at together: at most so many, and cells of a Gram matrix of theirs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +40,8 @@ class Views:
     """Bounds of all pairs of a place by itself, where they are known."""
 
     @classmethod
-    def of(
-        cls, places: Sequence[Place], v: float, need: Float64[np.ndarray, " places"], order: Ranking
-    ) -> "Views":
+    def of(cls, places: Sequence[Place], v: float, order: Ranking) -> "Views":
+        need = np.array([place.needed(v) for place in places])
         n_places = _stack_size(places)
         filled = [*places, *[places[0]] * (n_places - len(places))]
         missing = np.full(n_places - len(places), np.inf)
@@ -58,13 +56,12 @@ class Views:
             return cls(places, v, needed, light, ranks, regions, rows_of(regions))
 
     @classmethod
-    def at_first_look(
-        cls, place: Place, look: FirstLook, need: Float64[np.ndarray, " one"], order: Ranking
-    ) -> "Views":
+    def of_fused(cls, place: Place, fused: FusedRoot, order: Ranking) -> "Views":
         """The place without outer steps, where what is light does not matter."""
-        bounds, light = fetch(look.bounds)[0], np.ones((1, len(order.rank)), bool)
-        known = look.regions, look.rows, bounds
-        return cls([place], look.v, need, light, order.rank[None], *known)
+        bounds, light = fetch(fused.bounds)[0], np.ones((1, len(order.rank)), bool)
+        known = fused.regions, fused.rows, bounds
+        need = np.array([place.needed(fused.v)])
+        return cls([place], fused.v, need, light, order.rank[None], *known)
 
     def bounds_of_rows(self, forms: Forms) -> OfRows:
         """Bounds on what one further concept makes of pairs."""
@@ -95,6 +92,24 @@ class Views:
         return fill_up(values, len(self.need))
 
 
+class ViewCache:
+    """Makes views, and remembers the last one of each place that was looked at by itself."""
+
+    def __init__(self, order: Ranking):
+        self._order = order
+        self._alone: WeakKeyDictionary[Place, Views] = WeakKeyDictionary()
+
+    def at(self, places: Sequence[Place], v: float) -> Views:
+        """Places at some v."""
+        known = self._alone.get(places[0]) if len(places) == 1 else None
+        if known is not None and known.v == v:
+            return known
+        views = Views.of(places, v, self._order)
+        if len(places) == 1:
+            self._alone[places[0]] = views
+        return views
+
+
 def _stack_size(places: Sequence[Place]) -> int:
     """Few concepts take one size of stack; only with all of them a place by itself is worth one."""
     alone = len(places) == 1 and places[0].concepts.is_everything
@@ -103,7 +118,7 @@ def _stack_size(places: Sequence[Place]) -> int:
 
 def places_at_once(size: int) -> int:
     """How many places of so many concepts are looked at together."""
-    return max(1, min(MOST_PLACES, MOST_CELLS // size**2))
+    return max(1, min(STACKED_PLACES, STACKED_CELLS // size**2))
 
 
 def together(places: Sequence[Place]) -> list[list[int]]:

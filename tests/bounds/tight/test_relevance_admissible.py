@@ -1,5 +1,7 @@
 """Concepts that are left out at a place, against all formulas that have them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers.search_cases import seeds
@@ -9,11 +11,11 @@ from helpers.tight_helpers import each_subset, most_w
 from hypothesis import given
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight import local_concepts
 from optexp_jax.bounds.tight.forms import OPERATORS
 from optexp_jax.bounds.tight.local_concepts import LocalConcepts
 from optexp_jax.bounds.tight.place import Places, Spot
 from optexp_jax.bounds.tight.relevance import OverlapSums, gains
+from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.search.problem import Problem
 
@@ -53,9 +55,8 @@ def test_no_formula_of_interest_is_left_out(operators: tuple[Operator, ...], see
     decided, size = setting.place.decided(setting.v), setting.case.neuron.size
     # Formulas inside of the steps with one concept less; not all that there are, but those needed.
     shorter = decided + most_w(setting, left - 1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_concepts, "SMALL_TABLE", 0)
-        place = Places(setting.problem).at(Spot(setting.steps, shorter), setting.v)
+    tuning = replace(Tuning.large(), few_concepts=1 / 8)
+    place = Places(setting.problem, tuning).at(Spot(setting.steps, shorter), setting.v)
     out = chains.take(np.flatnonzero(~place.of_use[chains.concepts].all(1)))
     out = out.take(is_new(setting, out))
     total = decided + out.w(setting.v)
@@ -73,23 +74,19 @@ def test_what_cannot_add_enough_is_left_out():
     )
     neuron = ox.NeuronCounts.from_signatures(table, [counts[0] for counts in rows.values()])
     problem = Problem(table, neuron, 3, OPERATORS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_concepts, "SMALL_TABLE", 0)
-        patch.setattr(local_concepts, "FEW", 1 / 3)
-        place = Places(problem).at(Spot((), 0.5 * neuron.size - 5), 0.5)
+    tuning = replace(Tuning.large(), few_concepts=0.34)
+    place = Places(problem, tuning).at(Spot((), 0.5 * neuron.size - 5), 0.5)
     # f has extras of its own that nothing covers; d and e could only take away what c and e have.
     assert place.concepts.ids.tolist() == [0, 1]
     assert place.concepts.size == 2
 
 
-@pytest.mark.parametrize("small", [0, 10])
-def test_concepts_numbered_anew(small: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(local_concepts, "SMALL_TABLE", small)
-    monkeypatch.setattr(local_concepts, "FEW", 0.5)
+@pytest.mark.parametrize("few", [0.0, 0.5])
+def test_concepts_numbered_anew(few: float):
     kept = np.zeros(10, bool)
     kept[[1, 4, 7, 8]] = True
-    found = LocalConcepts.of(kept)
-    if small:
+    found = LocalConcepts.of(kept, few)
+    if not few:
         assert found.is_everything
         np.testing.assert_array_equal(found.pick(np.arange(10)), np.arange(10))
         return
@@ -97,5 +94,5 @@ def test_concepts_numbered_anew(small: int, monkeypatch: pytest.MonkeyPatch):
     assert found.ids.tolist() == [1, 4, 7, 8]
     assert found.number.tolist() == [5, 0, 5, 5, 1, 5, 5, 2, 3, 5]
     np.testing.assert_array_equal(found.pick(np.arange(10)[None]), [[1, 4, 7, 8, 0]])
-    assert LocalConcepts.of(np.arange(10) < 6).is_everything
-    assert LocalConcepts.of(np.zeros(10, bool)).size == 5
+    assert LocalConcepts.of(np.arange(10) < 6, few).is_everything
+    assert LocalConcepts.of(np.zeros(10, bool), few).size == 5

@@ -1,6 +1,7 @@
 """The tight search at a size where nothing can be tried by hand: against plain enumeration."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,12 +151,23 @@ def test_the_first_unit_compiles_for_all(choice: str, name: str):
 
 
 def test_a_rehearsal_that_was_stopped_goes_on(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rehearsal, "_rehearsed", set())
+    walked: list[bool] = []
+    original = rehearsal._walk
+
+    def note(*args: Any) -> None:
+        walked.append(True)
+        original(*args)
+
+    monkeypatch.setattr(rehearsal, "_walk", note)
     rng = np.random.default_rng(0)
-    table = many_concepts(rng, disjoint=False)
+    # A number of concepts of its own: what was rehearsed for others does not count.
+    table = many_concepts(rng, disjoint=False, n_concepts=272)
     neuron = noisy(rng, table, n_sources=3)
     stopped = solve(table, neuron, ox.Optimal(3, time_limit=1e-9))
     assert stopped.status == "feasible"
-    assert not rehearsal._rehearsed
+    assert not walked
     assert solve(table, neuron, ox.Optimal(3)).status == "optimal"
-    assert len(rehearsal._rehearsed) == 1
+    rehearsed = len(walked)
+    assert rehearsed > 1
+    assert solve(table, neuron, ox.Optimal(3)).status == "optimal"
+    assert len(walked) == rehearsed

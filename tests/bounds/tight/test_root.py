@@ -13,14 +13,15 @@ from helpers.tight_helpers import each_subset, solve
 from hypothesis import given
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight import first_look as looks
-from optexp_jax.bounds.tight.first_look import FirstLook, look_at, prepare_looks
 from optexp_jax.bounds.tight.forms import Forms
 from optexp_jax.bounds.tight.grams import Overlaps
 from optexp_jax.bounds.tight.pair_bounds import pair_bounds
+from optexp_jax.bounds.tight.root import FusedRoot, PreparedRoots, fused_alone
 from optexp_jax.bounds.tight.rows import rows_of
+from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.bounds.tight.views import Views
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS, OR, Operator
+from optexp_jax.search.problem import Problem
 
 
 @each_subset
@@ -31,7 +32,7 @@ def test_same_as_in_programs_of_their_own(operators: tuple[Operator, ...], seed:
     case, forms = any_case(np.random.default_rng(seed)), Forms.of(operators)
     overlaps = Overlaps(case.table, case.neuron)
     with jax.enable_x64(True):
-        look = look_at(overlaps, forms)
+        look = fused_alone(Problem(case.table, case.neuron, 3, operators), forms)
         regions, every = look.regions, jnp.arange(N, dtype=jnp.int32)
         rows = rows_of(regions)
         bounds = pair_bounds(regions, rows, jnp.zeros_like(every), every, forms=forms)
@@ -51,13 +52,13 @@ def test_used_where_its_v_is_right(
 ):
     # With runners-up wanted the threshold is lower. In longer formulas light concepts matter.
     asked: list[Views] = []
-    original = Views.at_first_look
+    original = Views.of_fused
 
     def note(*args: Any) -> Views:
         asked.append(original(*args))
         return asked[-1]
 
-    monkeypatch.setattr(Views, "at_first_look", note)
+    monkeypatch.setattr(Views, "of_fused", note)
     case = any_case(np.random.default_rng(3))
     ox.explain(case.table, case.neuron, ox.Optimal(length, top_k=top_k))
     assert bool(asked) == used
@@ -73,24 +74,39 @@ def some_units(rng: np.random.Generator, n: int) -> tuple[ox.ConceptTable, list[
     return table, [ox.NeuronCounts.from_signatures(table, active) for active in draws]
 
 
-def assert_same(one: FirstLook, other: FirstLook) -> None:
+def assert_same(one: FusedRoot, other: FusedRoot) -> None:
     for left, right in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_allclose(np.asarray(left), np.asarray(right), 1e-12, 1e-9)
 
 
-def test_several_neurons_in_one_call(monkeypatch: pytest.MonkeyPatch):
+def problems_of(
+    table: ox.ConceptTable, neurons: list[ox.NeuronCounts], operators: tuple[Operator, ...]
+) -> list[Problem]:
+    return [Problem(table, neuron, 3, operators) for neuron in neurons]
+
+
+def test_several_neurons_in_one_call():
     table, neurons = some_units(np.random.default_rng(0), 3)
-    forms = Forms.of(DEFAULT_OPERATORS)
-    alone = [look_at(Overlaps(table, neuron), forms) for neuron in neurons]
-    prepare_looks(table, neurons, forms)
-    with monkeypatch.context() as patch:
-        patch.setattr(looks, "first_look", None)  # All is there.
-        together = [look_at(Overlaps(table, neuron), forms) for neuron in neurons]
-    for one, other in zip(together, alone, strict=True):
-        assert_same(one, other)
-    # What was prepared for other operators is of no use.
-    prepare_looks(table, neurons, Forms.of([OR]))
-    assert_same(look_at(Overlaps(table, neurons[1]), forms), alone[1])
+    problems = problems_of(table, neurons, DEFAULT_OPERATORS)
+    prepared = PreparedRoots.of(problems, Tuning.of(N))
+    for problem in problems:
+        for _ in range(2):  # It is a value: whoever asks again gets the same.
+            counted = prepared.counted(problem)
+            assert counted is not None
+            assert counted.fused is not None
+            assert_same(counted.fused, fused_alone(problem, Forms.of(DEFAULT_OPERATORS)))
+
+
+def test_what_was_prepared_for_others_is_of_no_use():
+    table, neurons = some_units(np.random.default_rng(0), 3)
+    first, second, third = problems_of(table, neurons, DEFAULT_OPERATORS)
+    prepared = PreparedRoots.of([first, second], Tuning.of(N))
+    assert prepared.counted(third) is None
+    assert prepared.counted(problems_of(table, neurons, (OR,))[0]) is None
+    # Searches begin all the same.
+    alone = ox.Optimal(3).search(table, neurons[2]).run(ox.Optimal(3).limits)
+    found = ox.Optimal(3).search(table, neurons[2], prepared).run(ox.Optimal(3).limits)
+    assert (found.formula, found.score) == (alone.formula, alone.score)
 
 
 @examples(4)
