@@ -7,7 +7,7 @@ from typing import Generic
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64, Int64
 
 from optexp_jax.explanation import (
     Explanation,
@@ -17,7 +17,6 @@ from optexp_jax.explanation import (
     Status,
     StoppedBy,
 )
-from optexp_jax.formulas.batch import FormulaBatch
 from optexp_jax.internal.float64 import place_of_bounds
 from optexp_jax.internal.kernel_choice import used_kernels
 from optexp_jax.internal.tracing import count_traces
@@ -102,15 +101,6 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
     @abc.abstractmethod
     def shortest(self, nodes: Nodes) -> Int64[np.ndarray, " nodes"]:
         """The length of the shortest formula that each node stands for."""
-
-    @abc.abstractmethod
-    def stands_for(
-        self, nodes: Nodes, formulas: FormulaBatch
-    ) -> Bool[np.ndarray, "nodes formulas"]:
-        """Which chains, exactly as they are written, each node's upper bound must hold for.
-
-        The search does not ask this; `optexp_jax.testing.check_admissible` does.
-        """
 
     def describe(self, nodes: Nodes, row: int) -> str:
         """One node as a person reads it, for reports: which formulas it stands for.

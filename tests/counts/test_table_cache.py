@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight.pair_index import pair_index
+from optexp_jax.bounds.tight.counts.pair_index import pair_index
 from optexp_jax.counts import overlaps
 from optexp_jax.counts.device_table import device_neuron, device_table
 from optexp_jax.counts.table_cache import per_neuron, per_process, per_table

@@ -7,8 +7,8 @@ import equinox as eqx
 
 from optexp_jax.bounds.base import AbstractBounds, Prepared
 from optexp_jax.bounds.paper.space import PaperBounds
-from optexp_jax.bounds.tight.root import PreparedRoots
-from optexp_jax.bounds.tight.space import TightSpace
+from optexp_jax.bounds.tight.search.root import PreparedRoots
+from optexp_jax.bounds.tight.search.space import TightSpace
 from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS
 from optexp_jax.search.driver import AbstractSpace

@@ -1,4 +1,4 @@
-"""How float64 is kept from making a bound too low: all of it, in one place.
+"""How float64 is kept from making a bound too low: all of it, in one subproblem.
 
 Counts are integers below 2**53, so they, their sums and their differences are exact in float64.
 What rounds is v times a count, and every sum that has such a term. Let u = 2**-53. A product is
@@ -8,8 +8,8 @@ multiplier of another objective need not be. It asks for v >= 0, and for v times
 locations to be far from the largest float64.
 
 **v.** An IoU is a quotient of two integers below 2**53, rounded to nearest, so it is off by at most
-half a step. One step down is below the exact quotient (`v_below`), and W at that v is at least W at
-the exact one. So formulas that are level with the incumbent stay in.
+half a step. One step down is below the exact quotient (`Incumbent.v`, and `v_below` in programs),
+and W at that v is at least W at the exact one. So formulas level with the incumbent stay in.
 
 **W.** With m(S) = I(S) + v·E(S):
 
@@ -48,13 +48,8 @@ NEAR_TIE = 1 - 2.0**-48
 Values = TypeVar("Values", float, np.ndarray, Array)
 
 
-def v_below(iou: float) -> float:
-    """A v that is below an IoU which was rounded to nearest, by next to nothing; 0 stays 0."""
-    return float(np.nextafter(iou, 0.0))
-
-
-def v_below_each(iou: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
-    """The same within a program."""
+def v_below(iou: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
+    """`Incumbent.v` within a program: below the exact quotients, by next to nothing; 0 stays 0."""
     return jnp.nextafter(iou, jnp.zeros_like(iou))
 
 

@@ -30,12 +30,12 @@ class Tuning:
     few_concepts: float
     """The size for few concepts, as a share of all; 0 keeps all of them. More sizes would save some
     time, and take more to compile than they save."""
-    small_place: int = SMALL_TABLE
-    """Concepts of a place up to which `unrefined` pairs are not bounded a second time: they are
-    expanded as soon."""
+    small_sub: int = SMALL_TABLE
+    """Concepts of a subproblem up to which `unrefined` pairs are not bounded a second time: they
+    are expanded as soon."""
     unrefined: int = 128
     fetched_cells: int = FUSED_CELLS
-    """Pairs of some places up to which all bounds are fetched, not first the highest of a row."""
+    """Pairs of subproblems up to which all bounds are fetched, not first the highest of a row."""
     most_at_once: int = 256
     """Nodes that are expanded at once in the end: a search that is not over soon takes long."""
     rows_at_once: int = 2048
@@ -45,9 +45,9 @@ class Tuning:
     most_heavy: int = 16
     """Concepts that are searched from the outside although formulas are bounded from the inside."""
     pairs_tried: int = 64
-    """Pairs of a place that are looked at for the highest W of three concepts."""
+    """Pairs of a subproblem that are looked at for the highest W of three concepts."""
     remembered: int = 32
-    """Places whose counts are kept for the labels that are expanded next."""
+    """Subproblems whose counts are kept for the labels that are expanded next."""
 
     @classmethod
     def of(cls, n_concepts: int) -> "Tuning":
@@ -66,11 +66,11 @@ class Tuning:
     def large(cls) -> "Tuning":
         """What is done with many concepts, for tables of any size: no step is left out.
 
-        For tests. There is no warm-up, which would take longer than the search, and places with
-        half of the concepts get a size of their own.
+        For tests. There is no warm-up, which would take longer than the search, and subproblems
+        with half of the concepts get a size of their own.
         """
         many = cls.of(SMALL_TABLE + 1).without_warm_up()
-        return replace(many, few_concepts=1 / 2, small_place=0, fetched_cells=0)
+        return replace(many, few_concepts=1 / 2, small_sub=0, fetched_cells=0)
 
     def without_warm_up(self) -> "Tuning":
         """The same, for searches that are a warm-up themselves."""
@@ -82,13 +82,13 @@ class Tuning:
 PAIR_CHUNK = 128
 """Pairs that are bounded again at once, with their overlaps with every concept."""
 FEWEST_ROWS, ROW_CELLS = 32, 2**15
-"""Rows of so many cells, or so many rows, are fetched at once."""
-STACKED_PLACES, STACKED_CELLS = 16, 2**20
-"""Places that are looked at together: at most so many, and cells of a Gram matrix of theirs."""
+"""RowMaxima of so many cells, or so many rows, are fetched at once."""
+STACKED_SUBPROBLEMS, STACKED_CELLS = 16, 2**20
+"""Subproblems that are looked at together: at most so many, and cells of their Gram matrices."""
 LABELS_AT_ONCE, FEW_LABELS = 128, 8
 """Labels whose children are looked at in one call."""
-PLACES_OF_LABELS = 16
-"""Places that the labels of one call can be of."""
+SUBPROBLEMS_OF_LABELS = 16
+"""Subproblems that the labels of one call can be of."""
 SIGNATURES_AT_ONCE = 2**18
 """Signatures of labels that the host looks at at once."""
 SIGNATURE_BLOCK = 2**12

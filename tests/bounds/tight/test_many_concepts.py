@@ -8,8 +8,9 @@ import pytest
 from helpers.support import as_users_run_it
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight import pair_index, root
+from optexp_jax.bounds.tight.counts import pair_index
 from optexp_jax.bounds.tight.family import TightBounds
+from optexp_jax.bounds.tight.search import root
 from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.internal import memory

@@ -1,49 +1,24 @@
-"""Scores and bounds of a small table in one program, for one neuron and for several."""
+"""Where searches begin: alone, or with others prepared together."""
 
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.search_cases import seeds
 from helpers.support import examples
 from helpers.tight_cases import N, any_case
-from helpers.tight_helpers import each_subset, solve
+from helpers.tight_helpers import solve
 from hypothesis import given
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight.forms import Forms
-from optexp_jax.bounds.tight.grams import Overlaps
-from optexp_jax.bounds.tight.pair_bounds import pair_bounds
-from optexp_jax.bounds.tight.root import FusedRoot, PreparedRoots, fused_alone
-from optexp_jax.bounds.tight.rows import rows_of
+from optexp_jax.bounds.tight.operator_set import OperatorSet
+from optexp_jax.bounds.tight.search.batch import SubproblemBatch
+from optexp_jax.bounds.tight.search.root import PreparedRoots, fused_alone
+from optexp_jax.bounds.tight.theory.fused_root import FusedRoot
 from optexp_jax.bounds.tight.tuning import Tuning
-from optexp_jax.bounds.tight.views import Views
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS, OR, Operator
 from optexp_jax.search.problem import Problem
-
-
-@each_subset
-@examples(5)
-@given(seed=seeds)
-def test_same_as_in_programs_of_their_own(operators: tuple[Operator, ...], seed: int):
-    # Those are tested to be exact, or admissible; what they may be off by rounding is not.
-    case, forms = any_case(np.random.default_rng(seed)), Forms.of(operators)
-    overlaps = Overlaps(case.table, case.neuron)
-    with jax.enable_x64(True):
-        look = fused_alone(Problem(case.table, case.neuron, 3, operators), forms)
-        regions, every = look.regions, jnp.arange(N, dtype=jnp.int32)
-        rows = rows_of(regions)
-        bounds = pair_bounds(regions, rows, jnp.zeros_like(every), every, forms=forms)
-    best = max(np.asarray(look.scores.single).max(), np.asarray(look.scores.pairs).max())
-    assert look.v == np.nextafter(float(best), 0.0)
-    both = jax.tree.leaves((look.rows, look.bounds[0])), jax.tree.leaves((rows, bounds))
-    for found, true in zip(*both, strict=True):
-        rounding = 1e-13 * case.table.n_locations
-        np.testing.assert_allclose(np.asarray(found), np.asarray(true), 1e-12, rounding)
-    assert (np.asarray(regions.gram.inside) == np.asarray(overlaps.everywhere.inside)).all()
-    assert (np.asarray(regions.gram.outside) == np.asarray(overlaps.everywhere.outside)).all()
 
 
 @pytest.mark.parametrize(("top_k", "length", "used"), [(1, 3, True), (2, 3, False), (1, 4, False)])
@@ -51,20 +26,17 @@ def test_used_where_its_v_is_right(
     top_k: int, length: int, used: bool, monkeypatch: pytest.MonkeyPatch
 ):
     # With runners-up wanted the threshold is lower. In longer formulas light concepts matter.
-    asked: list[Views] = []
-    original = Views.of_fused
+    asked: list[SubproblemBatch] = []
+    original = SubproblemBatch.of_fused
 
-    def note(*args: Any) -> Views:
+    def note(*args: Any) -> SubproblemBatch:
         asked.append(original(*args))
         return asked[-1]
 
-    monkeypatch.setattr(Views, "of_fused", note)
+    monkeypatch.setattr(SubproblemBatch, "of_fused", note)
     case = any_case(np.random.default_rng(3))
     ox.explain(case.table, case.neuron, ox.Optimal(length, top_k=top_k))
     assert bool(asked) == used
-
-
-# Several neurons.
 
 
 def some_units(rng: np.random.Generator, n: int) -> tuple[ox.ConceptTable, list[ox.NeuronCounts]]:
@@ -94,7 +66,7 @@ def test_several_neurons_in_one_call():
             counted = prepared.counted(problem)
             assert counted is not None
             assert counted.fused is not None
-            assert_same(counted.fused, fused_alone(problem, Forms.of(DEFAULT_OPERATORS)))
+            assert_same(counted.fused, fused_alone(problem, OperatorSet.of(DEFAULT_OPERATORS)))
 
 
 def test_what_was_prepared_for_others_is_of_no_use():

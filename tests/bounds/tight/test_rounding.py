@@ -16,18 +16,14 @@ import pytest
 from helpers.search_cases import DEFAULT, SUBSETS, seeds
 from helpers.support import as_users_run_it, examples, thorough
 from helpers.tight_cases import N, by_sets, tiny_setting, tiny_unit
+from helpers.tight_checks import check_gains, check_outer, check_pairs, check_two_steps
 from helpers.tight_helpers import solve
 from hypothesis import given
 from hypothesis import strategies as st
-from test_outer_steps_admissible import check_outer
-from test_pair_bounds_admissible import check_pairs
-from test_relevance_admissible import check_gains
-from test_two_steps_admissible import check_two_steps
 
 import optexp_jax as ox
 from optexp_jax.bounds.tight import rounding
-from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION
-from optexp_jax.bounds.tight.place import Place, Places, Spot, Step
+from optexp_jax.bounds.tight.operator_set import DIFFERENCE, INTERSECTION, UNION
 from optexp_jax.bounds.tight.rounding import (
     iou_at_most,
     near_tie,
@@ -35,13 +31,14 @@ from optexp_jax.bounds.tight.rounding import (
     outward,
     slack,
     v_below,
-    v_below_each,
     weight,
 )
+from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, Subproblem, SubproblemCache
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.runs import reproof
 from optexp_jax.runs.reproof import reprove
+from optexp_jax.search.incumbent import just_below
 from optexp_jax.search.problem import Problem
 
 LITTLE = Fraction(1, 2**42)
@@ -124,11 +121,11 @@ def test_sums_of_weights_and_overlaps_hold(parts: list[tuple[int, int]], v: floa
 @examples(200)
 def test_v_is_below_the_quotient_it_comes_from(intersection: int, extras: int, size: int):
     exact = Fraction(intersection, size + extras)
-    v = v_below(intersection / (size + extras))
+    v = just_below(intersection / (size + extras))
     assert v >= 0
     assert Fraction(v) < exact or not intersection
     with jax.enable_x64(True):
-        assert float(v_below_each(jnp.array([intersection / (size + extras)]))[0]) == v
+        assert float(v_below(jnp.array([intersection / (size + extras)]))[0]) == v
     # What is level with the incumbent needs no more than it has.
     w = intersection - Fraction(v) * extras
     if exact <= 1:
@@ -166,26 +163,26 @@ def test_outward_is_upward():
     assert 5 < found[3] < 5 + 1e-12
 
 
-def place_with(steps: tuple[Step, ...], extras: int) -> Place:
+def sub_with(steps: tuple[Step, ...], extras: int) -> Subproblem:
     case = by_sets(N, {"a": (3, extras), "b": (2, 7), "abc": (1, extras // 3), "": (4, extras)})
-    return Places(Problem(case.table, case.neuron, 5, DEFAULT)).at(Spot(steps))
+    return SubproblemCache(Problem(case.table, case.neuron, 5, DEFAULT)).at(Prefix(steps))
 
 
 @given(
-    forms=st.lists(st.sampled_from([UNION, INTERSECTION, DIFFERENCE]), max_size=3),
+    ops=st.lists(st.sampled_from([UNION, INTERSECTION, DIFFERENCE]), max_size=3),
     bits=st.integers(0, 50),
     v=st.floats(0, 1, allow_subnormal=False),
     w=st.floats(0, 10),
 )
 @examples(20)
-def test_what_is_decided(forms: list[int], bits: int, v: float, w: float):
-    place = place_with(tuple(Step(form, k) for k, form in enumerate(forms)), 2**bits - 1)
-    paid = Fraction(v) * place.decided_outside
-    exact, goal = place.decided_inside - paid, Fraction(v) * place.neuron.size
-    terms = place.decided_inside + paid
-    assert 0 <= Fraction(place.decided(v)) - exact <= LITTLE * terms
-    assert 0 <= goal - exact - Fraction(place.needed(v)) <= LITTLE * (goal + terms)
-    left = Fraction(place.left_of(w, v)) - (Fraction(w) - exact)
+def test_what_is_captured(ops: list[int], bits: int, v: float, w: float):
+    sub = sub_with(tuple(Step(op, k) for k, op in enumerate(ops)), 2**bits - 1)
+    paid = Fraction(v) * sub.captured_outside
+    exact, goal = sub.captured_inside - paid, Fraction(v) * sub.neuron.size
+    terms = sub.captured_inside + paid
+    assert 0 <= Fraction(sub.captured(v)) - exact <= LITTLE * terms
+    assert 0 <= goal - exact - Fraction(sub.needed(v)) <= LITTLE * (goal + terms)
+    left = Fraction(sub.left_of(w, v)) - (Fraction(w) - exact)
     assert 0 <= left <= LITTLE * (Fraction(w) + terms)
 
 

@@ -10,15 +10,15 @@ from helpers.many_concepts import noisy, overlapping
 from helpers.tight_helpers import LargeTables
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight import children, root, space
+from optexp_jax.bounds.tight.search import branching, root, space
 from optexp_jax.bounds.tight.tuning import FUSED_CELLS, SMALL_TABLE, Tuning
 
 SEEN = (
     (root, "fused_root"),
     (root, "score_pairs"),
-    (children, "highest_bounds"),
-    (children, "two_step_bounds"),
-    (space, "rehearse"),
+    (branching, "highest_bounds"),
+    (branching, "two_step_bounds"),
+    (space, "warm_up"),
 )
 """Programs that only one of both calls, or both do."""
 
@@ -50,9 +50,9 @@ def test_small_and_large_tables_take_their_own_ways(monkeypatch: pytest.MonkeyPa
     small, of_small = calls_of(ox.Optimal(4), monkeypatch)
     large, of_large = calls_of(ox.Optimal(4, bounds=LargeTables()), monkeypatch)
     assert {"fused_root", "two_step_bounds"} <= of_small
-    assert not of_small & {"score_pairs", "highest_bounds", "rehearse"}
+    assert not of_small & {"score_pairs", "highest_bounds", "warm_up"}
     assert {"score_pairs", "highest_bounds", "two_step_bounds"} <= of_large
-    assert not of_large & {"fused_root", "rehearse"}
+    assert not of_large & {"fused_root", "warm_up"}
     assert (small.formula, small.score, small.status) == (large.formula, large.score, large.status)
 
 
@@ -63,5 +63,5 @@ def test_tuning_goes_by_the_number_of_concepts():
     assert (below.warms_up, above.warms_up) == (False, True)
     assert (below.few_concepts, above.few_concepts) == (0.0, 1 / 8)
     assert (below.short_beam, above.short_beam) == (0, 6)
-    large = replace(above, warms_up=False, few_concepts=1 / 2, small_place=0, fetched_cells=0)
+    large = replace(above, warms_up=False, few_concepts=1 / 2, small_sub=0, fetched_cells=0)
     assert Tuning.large() == large
