@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from optexp_jax.methods.beam.guides import AbstractGuide, MMESHGuide, QuantityGuide
     from optexp_jax.runs import Run
     from optexp_jax.runs.many import explain_many
-    from optexp_jax.search import Progress
+    from optexp_jax.search import AbstractOrder, BestFirst, BreadthFirst, DepthFirst, Progress
 
     __version__: str
 
@@ -109,7 +109,13 @@ _HOMES = {
         "iou",
         "iou_many",
     ),
-    "optexp_jax.search": ("Progress",),
+    "optexp_jax.search": (
+        "AbstractOrder",
+        "BestFirst",
+        "BreadthFirst",
+        "DepthFirst",
+        "Progress",
+    ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _PARTS = ("activations", "datasets", "runs", "testing")
@@ -122,11 +128,15 @@ __all__ = [
     "AbstractBounds",
     "AbstractGuide",
     "AbstractMethod",
+    "AbstractOrder",
     "AbstractVectors",
     "BatchScores",
     "Beam",
+    "BestFirst",
+    "BreadthFirst",
     "Concept",
     "ConceptTable",
+    "DepthFirst",
     "Exhaustive",
     "Explanation",
     "Formula",

@@ -29,11 +29,12 @@ from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.methods.stopped import Question, Stopped
 from optexp_jax.search.driver import Progress, Search, StoppingCriteria
 from optexp_jax.search.incumbent import Incumbent, PoolCriteria
+from optexp_jax.search.order import AbstractOrder, BestFirst
 from optexp_jax.search.problem import Problem
 
 
 class Optimal(AbstractMethod):
-    """The formula of at most `length` concepts with the highest IoU, proved by best-first search.
+    """The formula of at most `length` concepts with the highest IoU, proved by branch and bound.
 
     The search can be stopped early, by `time_limit` in seconds, when the gap to the upper bound is
     at most `gap`, or when more than `max_nodes` nodes wait; the result then is 'feasible', with the
@@ -67,6 +68,8 @@ class Optimal(AbstractMethod):
     """Stop a unit's search after so many seconds."""
     batch_size: int | None = eqx.field(default=None, kw_only=True)
     """Nodes that are expanded at once; 1 gives the published order."""
+    order: AbstractOrder = eqx.field(default=BestFirst(), kw_only=True)
+    """The order in which nodes are expanded. The result is the same in every order."""
     callback: Callable[[Progress], None] | None = eqx.field(default=None, kw_only=True)
     """Called every turn with a `Progress`."""
     frontier_reduction: bool = eqx.field(default=True, kw_only=True)
@@ -78,6 +81,8 @@ class Optimal(AbstractMethod):
         check_count(self.length, "length", MOST_CONCEPTS)
         if not isinstance(self.bounds, AbstractBounds):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"bounds must be a family such as TightBounds(); got {self.bounds!r}.")
+        if not isinstance(self.order, AbstractOrder):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"order must be an order such as BestFirst(); got {self.order!r}.")
         if not self.gap >= 0:
             raise ValueError(f"gap must not be negative; got {self.gap}.")
         if self.time_limit is not None and not self.time_limit > 0:
@@ -120,6 +125,7 @@ class Optimal(AbstractMethod):
             open_space if prepared is None else partial(open_space, prepared=prepared),
             neuron.size,
             Incumbent(self._keep, partial(_identity, table), formula_order(table)),
+            self.order,
         )
 
     def resume(self, table: ConceptTable, neuron: NeuronCounts, state: object) -> Explanation:
@@ -180,6 +186,7 @@ class Optimal(AbstractMethod):
             self.operators,
             self.bounds,
             self.batch_size,
+            self.order,
             self._keep,
             table.fingerprint,
             _digest(neuron.inside.tobytes()),

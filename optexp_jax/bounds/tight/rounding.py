@@ -88,7 +88,7 @@ def iou_at_most(
 ) -> Float64[np.ndarray, "*shape"]:
     """The IoU of formulas with W of at most w, if it is v or more; rounded up.
 
-    I − v·E <= w means IoU <= w / |N|, or IoU < v: extras pull the ratio towards v.
+    I − v·E <= w means IoU <= w / |N|, or IoU < v: extras pull the ratio towards v (Proposition 1).
     """
     return w / neuron_size * _UP
 

@@ -8,7 +8,7 @@ from optexp_jax.bounds.tight.operator_set import INTERSECTION, UNION
 
 
 def joined(op: Shaped[Any, "*#shape"], first: Any, second: Any, common: Any, numpy: Any) -> Any:
-    """How many locations `first∘second` has, for operators `op`; arrays of numpy or jax.numpy."""
+    """How many locations `first∘second` has (Proposition 2); arrays of numpy or jax.numpy."""
     wider = first - common + numpy.where(op == UNION, second, 0)
     return numpy.where(op == INTERSECTION, common, wider)
 

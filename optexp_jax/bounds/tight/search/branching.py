@@ -102,7 +102,7 @@ class Branching:
             parts = [self._queue_pairs(batch, self._pairs(batch, highest, batch.need), 1)]
             self._counters.estimated += sum(int(sub.allowed.sum()) ** 2 for sub in subs)
             if left >= 4:
-                # B is the node's own bound, less what is captured (Proposition 14).
+                # B is the node's own bound, less what is captured (Proposition 11).
                 most = (upper * self._problem.neuron.size).tolist()
                 known = zip(subs, most, strict=True)
                 best = np.array([sub.left_of(w, batch.v) for sub, w in known])

@@ -1,4 +1,7 @@
-"""Subproblems: where the inner part of a chain does its work, once the outer steps are fixed."""
+"""Subproblems: where the inner part of a chain works, once the outer steps are fixed.
+
+A chain is a decision list, read from its outermost step inward (Proposition 7).
+"""
 
 from collections import OrderedDict
 from collections.abc import Sequence

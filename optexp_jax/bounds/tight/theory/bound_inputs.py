@@ -33,7 +33,7 @@ class BoundInputs:
     allowed: Bool[Array, "subs concepts"]
     """Concepts that the outer steps have not used."""
     light: Bool[Array, "subs concepts"]
-    """Concepts that are not heavy (see `theory.two_step`)."""
+    """Concepts that are not heavy (see `two_step`)."""
     v: Float64[Array, " subs"]
 
     @property

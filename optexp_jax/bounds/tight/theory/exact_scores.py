@@ -1,5 +1,7 @@
 """Exact scores, from counts: of all pairs over the whole table, and of labels with every concept.
 
+Both are Proposition 2 of `docs/explanation/tight_bounds.md`.
+
 Pairs inside of outer steps were bounded where those steps came from, as three concepts.
 """
 

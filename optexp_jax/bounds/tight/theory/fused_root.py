@@ -56,6 +56,7 @@ def fused_root(
     best = jnp.maximum(scores.single.max(1), scores.pairs.max((1, 2, 3)))
     inputs = BoundInputs(gram, every, every, v_below(best))
     maxima = row_maxima(inputs)
+    # Propositions 2, 3 and 6.
     return FusedRoot(scores, inputs, maxima, pair_bounds_of(inputs.all_rows(), maxima, ops))
 
 

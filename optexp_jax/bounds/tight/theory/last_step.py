@@ -1,4 +1,4 @@
-"""The same formulas as in `theory.two_step`, once the pair's overlaps with every concept are exact.
+"""The same formulas as in `two_step`, once the pair's overlaps with every concept are exact.
 
 For a label P with `I(P ∩ z)` and `E(P ∩ z)` known, what is left unknown of `(P∘x)∘y` is how x and y
 overlap within P or outside of it. First every x is bounded with the best y of all
@@ -93,7 +93,7 @@ def any_last_step(
     *,
     ops: OperatorSet,
 ) -> Float64[Array, "labels ops concepts"]:
-    """Upper bounds on W of `(P∘x)∘y` with the best y of all, by the operator of x."""
+    """Proposition 15: bounds on W of `(P∘x)∘y` with the best y of all, by the operator of x."""
     note_trace("any_last_step")
     p, sub = _Pairs.of(inputs, labels, op), labels.sub
     never = jnp.full_like(p.i, NEVER)
@@ -135,7 +135,7 @@ def last_steps_after(
     step: int,
     ops: OperatorSet,
 ) -> Float64[Array, " rows"]:
-    """Upper bounds on W of `(P∘x)∘y` over each y, x given for some rows P, its operator for all."""
+    """Proposition 16: bounds on W of `(P∘x)∘y` over each y; x is given for some rows P."""
     note_trace("last_steps_after")
     labels, op = jax.tree.map(lambda part: jnp.asarray(part)[row], (labels, op))
     p = _Pairs.of(inputs, labels, op)

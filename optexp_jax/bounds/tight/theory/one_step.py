@@ -6,8 +6,8 @@ How much a third concept x can still add to a pair, of which W is exact:
     (a∘b) OR x        adds W(x \\ (a∘b))
     (a∘b) AND x       leaves I((a∘b) ∩ x) − v·E((a∘b) ∩ x)
 
-Here for all pairs at once, from maxima over x of each concept's row; in `triple_bounds`, for the
-pairs that survive, with the same x for both concepts.
+Here for all pairs at once, from maxima over x of each concept's row (Propositions 3 and 6); in
+`triple_bounds`, for the pairs that survive, with the same x for both concepts (Proposition 5).
 """
 
 from functools import partial
@@ -65,7 +65,7 @@ def pair_bounds(
 def pair_bounds_of(
     block: GramRows, maxima: RowMaxima, ops: OperatorSet
 ) -> Float64[Array, "*rows ops concepts"]:
-    """The same for the pairs of a block, within a program."""
+    """The same for the pairs of a block, within a program: Propositions 3 and 6."""
     i, ve, both, without = block.i, block.ve, block.both, block.without
     removed, added, union_best = (
         block.mine(part) for part in (maxima.removed, maxima.added, maxima.union)
@@ -107,7 +107,7 @@ def triple_bounds(
     *,
     ops: OperatorSet,
 ) -> Float64[Array, " pairs"]:
-    """An upper bound on W of given pairs with one more concept, the best over each concept x."""
+    """Proposition 5: a bound on W of given pairs with one more concept, the best over each x."""
     note_trace("triple_bounds")
     every = jnp.arange(inputs.n_concepts, dtype=a.dtype)
 
@@ -150,7 +150,7 @@ class _Counts:
         return cls(*(part.astype(jnp.float64) for part in parts))
 
     def common_to_three(self) -> tuple[Float64[Array, " concepts"], Float64[Array, " concepts"]]:
-        """Limits of |a ∩ b ∩ x|, from the pairs."""
+        """Limits of |a ∩ b ∩ x|, from the pairs (Proposition 4)."""
         return common_to_three(self.a, self.b, self.x, self.ab, self.ax, self.bx, jnp)
 
 

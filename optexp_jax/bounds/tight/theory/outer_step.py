@@ -1,14 +1,9 @@
 """Bounds on what is left once the outermost step of a formula is fixed.
 
-A chain read from its outermost step inward is a decision list: `… OR c` says "if c then 1", `…
-AND c` "if not c then 0", `… AND NOT c` "if c then 0". What is captured never changes; the rest of
-the chain works on the locations R' that are left: R without c, or, for AND, R within c. The Gram
-matrices of R give exactly how much of every concept x lies in R', inside the neuron, I'(x), and
-outside of it, E'(x).
-
-A completion of t concepts has p sources (its leaf and ORs) and r = t − p filters. Its locations
-are divided equally among the sources that contain them; W is then at most the sum of the p
-largest shares.
+The outermost step captures some locations, and the rest of the chain works on the residual R'
+(Proposition 7). The Gram matrices of R give exactly how much of every concept x lies in R', inside
+the neuron, I'(x), and outside of it, E'(x). Classes of completions by their sources and filters are
+Proposition 8; what a step adds around all that stands inside is Proposition 9.
 """
 
 from collections.abc import Callable
@@ -85,7 +80,7 @@ def outer_bounds(
     def completion(
         inside: Float64[Array, "rows n"], outside: Float64[Array, "rows n"], ordered: bool
     ) -> Float64[Array, " rows"]:
-        """The highest bound over classes (p, r), for `inside[c, x]` and `outside[c, x]` in R'."""
+        """Proposition 8 over classes (p, r), for `inside[c, x]` and `outside[c, x]` in R'."""
 
         def of_class(sources: Int32[Array, ""], bound: Float64[Array, " rows"]) -> Array:
             filters = left - sources
@@ -121,7 +116,7 @@ def outer_bounds(
         block.theirs(inputs.own_i) - inside,
         block.theirs(inputs.own_e) - outside,
     )
-    most = jnp.asarray(best)[sub]
+    most = jnp.asarray(best)[sub]  # B of Proposition 9
     paid = jnp.minimum(at(maxima.removed(left)), at(inputs.own_e))
     bounds = [jnp.full(len(c), NEVER)] * 3
     if steps.union:
@@ -138,7 +133,7 @@ def outer_bounds(
 
 @jax.jit
 def effective_steps(inputs: BoundInputs) -> Bool[Array, "subs ops concepts"]:
-    """Which outermost steps can change anything, by operator (OR, AND, AND NOT).
+    """Which outermost steps can change anything (Proposition 10), by operator (OR, AND, AND NOT).
 
     OR of a concept that is nowhere in the region, and filters that meet no other concept there,
     leave every formula as it is, or nothing of it.

@@ -1,6 +1,7 @@
 """What is known of each concept next to any other one: maxima over the rows of the Gram matrices.
 
-They are made once for the regions of some subproblems, and bound all of their pairs at once.
+They are made once for some subproblems, and bound all of their pairs at once: Propositions 3 and
+13 are stated in them.
 """
 
 import jax
@@ -43,7 +44,8 @@ class RowMaxima:
     def third_share(self, inputs: BoundInputs) -> Float64[Array, "subs concepts"]:
         """How much each of three concepts can add to their union, shared locations divided equally.
 
-        A location in m of the three counts 1/m for each, and 1/m >= 1/3 and >= 1 − (m − 1)/2.
+        A location in m of the three counts 1/m for each, and 1/m >= 1/3 and >= 1 − (m − 1)/2
+        (Proposition 6).
         """
         paid = inputs.v[:, None] * inputs.own_e
         least = jnp.maximum(paid / 3, paid - self.two_removed / 2)

@@ -1,20 +1,8 @@
-"""Which concepts can be part of a formula of interest at a subproblem.
+"""Which concepts can be part of a formula of interest in a subproblem.
 
-Let all formulas with one concept less have W of at most `shorter`, and take a concept x out of a
-chain F of t concepts over a region, so that fewer are left. With F' what is left:
-
-    F = (G OR x)…       F' ⊆ F, and F \\ F' lies in x, without what other concepts take of it
-    F = (G AND x)…      with G left out too, F' ⊆ F, and F \\ F' lies in x and in sources of G
-    F = (G AND NOT x)…  F ⊆ F', and F' \\ F lies in x and in sources of G
-
-A first concept is one of the others: x OR y is y OR x, x AND y is y AND x, and in x AND NOT y it
-may be left out like an OR. So W(F) <= shorter + gain(x), with E_k, I_k the k largest overlaps
-
-    OR        I(x) − v·max(0, E(x) − E_(t−1)(x)),  or min(I(x), I_(t−1)(x)) if an AND follows
-    AND       min(I(x), I_(t−1)(x))
-    AND NOT   v·min(E(x), E_(t−1)(x))
-
-and where that is below what is needed, no formula with x is of interest.
+Take a concept x out of a chain of t concepts, so that fewer are left. What that changes is bounded
+by x alone (Proposition 12). Where W of all shorter formulas, and the most that x can add, are below
+what is needed, no formula with x is of interest.
 """
 
 from dataclasses import dataclass
@@ -64,7 +52,7 @@ def _overlap_sums(
 def gains(
     own: ConceptCounts, sums: OverlapSums, v: float, left: int, ops: OperatorSet
 ) -> Float64[np.ndarray, " concepts"]:
-    """How much each concept can add to what the others of `left` concepts make, in a region."""
+    """Proposition 12: how much each concept can add to what others of `left` concepts make."""
     inside, outside = own.inside.astype(float), own.outside.astype(float)
     k = min(left - 1, len(sums.inside) - 1)
     common_i = np.minimum(inside, sums.inside[k])

@@ -1,4 +1,7 @@
-"""How much short formulas of a subproblem can be worth: limits for parts of longer ones."""
+"""How much short formulas of a subproblem can be worth: limits for parts of longer ones.
+
+They are exact (Proposition 2), and stand in for a part of each split of Proposition 13.
+"""
 
 from functools import partial
 
@@ -14,7 +17,7 @@ from optexp_jax.internal.tracing import note_trace
 
 @pytree
 class ShortFormulaBounds:
-    """The highest W of short formulas in a regions."""
+    """The highest W of short formulas in a subproblem."""
 
     light: Float64[Array, " subs"]
     """Of a light concept."""

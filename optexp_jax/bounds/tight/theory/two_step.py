@@ -1,15 +1,9 @@
 """Bounds on pairs with two more steps, the last of which is OR or AND NOT.
 
-With P = a∘b, `Q = P∩z` for some other concept z, and W as in `region`:
+Proposition 13, with P = a∘b.
 
-    (P AND NOT x) AND NOT y   W(P) − W(P∩(x∪y))
-    (P OR x) AND NOT y        W(P \\ y) + W(x \\ P \\ y)  =  W(x \\ y) + W(P \\ x \\ y)
-    (P OR x) OR y             W(P OR x) + W(y \\ P \\ x)  =  W(x OR y) + W(P \\ x \\ y)
-    (P AND NOT x) OR y        W(P AND NOT x) + W(y \\ (P \\ x))
-    (P AND x) OR y            W(P AND x) + W(y \\ (P ∩ x))
-
-Formulas that end in AND are searched from the outside (`outer`), and so are those that end in an OR
-of a *heavy* concept, one of the few with the highest W: without these the y that end in OR add so
+Formulas that end in AND are searched from the outside (`outer_step`), and so are those that end in
+an OR of a *heavy* concept, one of the few with the highest W: without these the y that end in OR add so
 little that next to nothing is left. All other concepts are *light*. As
 `(a AND NOT b) AND x` is `(a AND x) AND NOT b`, no AND follows an AND NOT.
 
@@ -50,7 +44,7 @@ def two_step_bounds(
     *,
     ops: OperatorSet,
 ) -> Float64[Array, "rows ops concepts"]:
-    """An upper bound on W of the pairs of some concepts with every other, and two more steps."""
+    """Proposition 13 from row maxima: pairs of some concepts with every other, two more steps."""
     note_trace("two_step_bounds")
     return _bounds(inputs.rows(sub, a), maxima, more, limits, ops)
 
@@ -141,14 +135,15 @@ def refined_two_steps(
     *,
     ops: OperatorSet,
 ) -> Float64[Array, " pairs"]:
-    """The same of given pairs, with what both of their concepts share with each further one."""
+    """Propositions 13 and 14 of given pairs, with what both concepts share with each other one."""
     note_trace("refined_two_steps")
     gram, light, v = inputs.gram, inputs.light, inputs.v[sub]
     filtered_rows = maxima.filtered(inputs)
     every = jnp.arange(inputs.n_concepts, dtype=a.dtype)[None, :]
     usable = inputs.allowed[sub] & (every != a[:, None]) & (every != b[:, None])
     light_z = usable & light[sub]
-    # A source that can be most of the formula: with it, x and y are looked at together.
+    # A source that can be most of the formula: with it, x and y are looked at together
+    # (Proposition 14).
     main = jnp.argmax(jnp.where(inputs.allowed, filtered_rows, NEVER), axis=1).astype(a.dtype)
     main = main[sub]
     overlap, best_filtered, own = (row[sub] for row in (maxima.removed, filtered_rows, inputs.own))
