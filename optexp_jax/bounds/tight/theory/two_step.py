@@ -3,8 +3,8 @@
 Proposition 13, with P = a∘b.
 
 Formulas that end in AND are searched from the outside (`outer_step`), and so are those that end in
-an OR of a *heavy* concept, one of the few with the highest W: without these the y that end in OR add so
-little that next to nothing is left. All other concepts are *light*. As
+an OR of a *heavy* concept, one of the few with the highest W: without these the y that end in OR
+add so little that next to nothing is left. All other concepts are *light*. As
 `(a AND NOT b) AND x` is `(a AND x) AND NOT b`, no AND follows an AND NOT.
 
 Wherever a formula is split in two, what is known of shorter formulas limits one part
