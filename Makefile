@@ -16,7 +16,8 @@ unexport PYTHONHOME PYTHONPATH PYTHONOPTIMIZE PIP_USER PIP_TARGET PIP_PREFIX
 # Those that compare kernels with the oracle, with plain numpy or with each other.
 DEVICE_TESTS := $(addprefix tests/,bounds/tight/test_tight_search_differential.py \
 	bounds/tight/test_tight_at_scale_differential.py search/test_runners_up_differential.py \
-	bounds/tight/test_many_concepts.py bounds/tight/test_grams.py internal/test_transfers.py \
+	bounds/tight/test_many_concepts.py bounds/tight/test_grams.py \
+	bounds/tight/theory/test_exact_scores.py internal/test_transfers.py \
 	methods/test_beam_differential.py methods/test_guides.py activations/test_layer_counting.py \
 	test_explain.py counts/test_scores.py internal/test_mesh.py \
 	bounds/paper/test_paper_search_differential.py internal/test_kernel_choice.py)

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from optexp_jax.methods.beam.guides import AbstractGuide, MMESHGuide, QuantityGuide
     from optexp_jax.runs import Run
     from optexp_jax.runs.many import explain_many
-    from optexp_jax.search import Progress
+    from optexp_jax.search import AbstractOrder, BestFirst, BreadthFirst, DepthFirst, Progress
     from optexp_jax.validation import choose_length, confidence_set, held_out, stability
 
     __version__: str
@@ -128,6 +128,13 @@ _HOMES = {
     ),
     "optexp_jax.search": ("Progress",),
     "optexp_jax.validation": ("choose_length", "confidence_set", "held_out", "stability"),
+    "optexp_jax.search": (
+        "AbstractOrder",
+        "BestFirst",
+        "BreadthFirst",
+        "DepthFirst",
+        "Progress",
+    ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _PARTS = (
@@ -150,13 +157,17 @@ __all__ = [
     "AbstractBounds",
     "AbstractGuide",
     "AbstractMethod",
+    "AbstractOrder",
     "AbstractVectors",
     "BatchScores",
     "Beam",
+    "BestFirst",
+    "BreadthFirst",
     "Comparison",
     "Concept",
     "ConceptTable",
     "ContradictionError",
+    "DepthFirst",
     "Exhaustive",
     "Explanation",
     "Formula",

@@ -26,17 +26,17 @@ def explain(
     counts = firing(table, neuron)
     if resume is None:
         return explain_counts(table, counts, method)
-    return _described(table, counts, method.resume(table, counts, resume))
+    return described(table, counts, method.resume(table, counts, resume))
 
 
 def explain_counts(
     table: ConceptTable, counts: NeuronCounts, method: AbstractMethod
 ) -> Explanation:
     """Explain a neuron that is known to have active locations."""
-    return _described(table, counts, method.run(table, counts))
+    return described(table, counts, method.run(table, counts))
 
 
-def _described(table: ConceptTable, counts: NeuronCounts, found: Explanation) -> Explanation:
+def described(table: ConceptTable, counts: NeuronCounts, found: Explanation) -> Explanation:
     """The explanation with what does not depend on the method that found it."""
     return dataclasses.replace(
         found,

@@ -14,8 +14,10 @@ from optexp_jax.internal.own_code import find_object
 if TYPE_CHECKING:
     from optexp_jax.bounds import AbstractBounds, AbstractVectors
     from optexp_jax.formulas.operators import Operator
+    from optexp_jax.search import AbstractOrder
 
 BOUNDS = {"tight": "TightBounds", "paper": "PaperBounds"}
+ORDERS = {"best-first": "BestFirst", "depth-first": "DepthFirst", "breadth-first": "BreadthFirst"}
 VECTORS = {"published": "PublishedVectors", "label": "LabelVectors"}
 OPERATORS = "OR,AND,AND NOT"
 
@@ -32,6 +34,13 @@ def parse_vectors(text: str) -> "AbstractVectors":
     import optexp_jax.bounds as library
 
     return _make(text, VECTORS, library, library.AbstractVectors, "way to make vectors")
+
+
+def parse_order(text: str) -> "AbstractOrder":
+    """An order of nodes by its short name or as `module:Class`."""
+    import optexp_jax.search as library
+
+    return _make(text, ORDERS, library, library.AbstractOrder, "order of nodes")
 
 
 def _make(text: str, known: Mapping[str, str], library: Any, base: type[Any], what: str) -> Any:
@@ -107,6 +116,7 @@ CONVERTERS: Mapping[str, Callable[[str], Any]] = {
     "str": str,
     "Path": Path,
     "AbstractBounds": parse_bounds,
+    "AbstractOrder": parse_order,
     "AbstractVectors": parse_vectors,
     "tuple[Operator, ...]": parse_operators,
 }
@@ -116,11 +126,12 @@ METAVARS: Mapping[str, str] = {
     "str": "TEXT",
     "Path": "PATH",
     "AbstractBounds": "|".join([*BOUNDS, "module:Class"]),
+    "AbstractOrder": "|".join([*ORDERS, "module:Class"]),
     "AbstractVectors": "|".join([*VECTORS, "module:Class"]),
     "tuple[Operator, ...]": "OP,OP",
 }
 SHOWN_DEFAULTS: Mapping[str, str] = {
-    **{f"{cls}()": name for name, cls in (BOUNDS | VECTORS).items()},
+    **{f"{cls}()": name for name, cls in (BOUNDS | ORDERS | VECTORS).items()},
     "DEFAULT_OPERATORS": OPERATORS,
 }
 """How defaults that are no numbers or text are written on the command line."""

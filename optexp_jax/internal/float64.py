@@ -8,7 +8,7 @@ certain size. What the proofs rely on, and what is measured here:
    are sums of 64-bit integers.
 2. A product or quotient is off by at most ROOM of its value, and a sum of n terms by at most n·ROOM
    of their magnitudes. The tight bounds have room for 2**-49 in each term (48·2**-49 < SHARE), near
-   ties for 2**-49 in each quotient (`bounds.tight.space.ROUNDING`), the published ones for 2**-46.
+   ties for 2**-49 in each quotient (`NEAR_TIE` there), the published ones for 2**-46.
 3. Numbers come to the device and back unchanged, and comparisons are right between neighbours.
 4. `nextafter` goes to a neighbour. Infinities stay what they are.
 

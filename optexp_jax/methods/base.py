@@ -1,7 +1,7 @@
 """What every method is: a small immutable object that explains one neuron."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -23,12 +23,15 @@ class AbstractMethod(eqx.Module):
     proof: ClassVar[Proof] = Proof.UNKNOWN
     """When its results are proved to be the best ones."""
 
-    def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
-        """Do at once what the runs of several neurons need; they work without it, too."""
-
     @abc.abstractmethod
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
         """Explain a neuron of the table that has at least one active location."""
+
+    def run_together(
+        self, table: ConceptTable, neurons: Sequence[NeuronCounts]
+    ) -> Iterator[Explanation]:
+        """Explain a few neurons in their order; what all of them need may be computed at once."""
+        return (self.run(table, neuron) for neuron in neurons)
 
     def resume(self, table: ConceptTable, neuron: NeuronCounts, state: object) -> Explanation:
         """Go on from the `state` of an explanation that this kind of method stopped early.

@@ -2,14 +2,14 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
 
-from optexp_jax.bounds.base import AbstractBounds
+from optexp_jax.bounds.base import AbstractBounds, Prepared
 from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
@@ -29,11 +29,12 @@ from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.methods.stopped import Question, Stopped
 from optexp_jax.search.driver import Progress, Search, StoppingCriteria
 from optexp_jax.search.incumbent import Incumbent, PoolCriteria
+from optexp_jax.search.order import AbstractOrder, BestFirst
 from optexp_jax.search.problem import Problem
 
 
 class Optimal(AbstractMethod):
-    """The formula of at most `length` concepts with the highest IoU, proved by best-first search.
+    """The formula of at most `length` concepts with the highest IoU, proved by branch and bound.
 
     The search can be stopped early, by `time_limit` in seconds, when the gap to the upper bound is
     at most `gap`, or when more than `max_nodes` nodes wait; the result then is 'feasible', with the
@@ -67,6 +68,8 @@ class Optimal(AbstractMethod):
     """Stop a unit's search after so many seconds."""
     batch_size: int | None = eqx.field(default=None, kw_only=True)
     """Nodes that are expanded at once; 1 gives the published order."""
+    order: AbstractOrder = eqx.field(default=BestFirst(), kw_only=True)
+    """The order in which nodes are expanded. The result is the same in every order."""
     callback: Callable[[Progress], None] | None = eqx.field(default=None, kw_only=True)
     """Called every turn with a `Progress`."""
     frontier_reduction: bool = eqx.field(default=True, kw_only=True)
@@ -78,6 +81,8 @@ class Optimal(AbstractMethod):
         check_count(self.length, "length", MOST_CONCEPTS)
         if not isinstance(self.bounds, AbstractBounds):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"bounds must be a family such as TightBounds(); got {self.bounds!r}.")
+        if not isinstance(self.order, AbstractOrder):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"order must be an order such as BestFirst(); got {self.order!r}.")
         if not self.gap >= 0:
             raise ValueError(f"gap must not be negative; got {self.gap}.")
         if self.time_limit is not None and not self.time_limit > 0:
@@ -92,23 +97,35 @@ class Optimal(AbstractMethod):
         if self.within is not None and self.top_k != 1:
             raise ValueError("Ask for the top_k formulas or for those within a share, not both.")
 
-    def prepare(self, table: ConceptTable, neurons: Sequence[NeuronCounts]) -> None:
-        with place_of_bounds().scope():
-            self.bounds.prepare([self._problem(table, neuron) for neuron in neurons])
-
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
-        search = self.search(table, neuron)
+        return self._run(table, neuron, None)
+
+    def run_together(
+        self, table: ConceptTable, neurons: Sequence[NeuronCounts]
+    ) -> Iterator[Explanation]:
+        with place_of_bounds().scope():
+            prepared = self.bounds.prepare([self._problem(table, neuron) for neuron in neurons])
+        return (self._run(table, neuron, prepared) for neuron in neurons)
+
+    def _run(
+        self, table: ConceptTable, neuron: NeuronCounts, prepared: Prepared | None
+    ) -> Explanation:
+        search = self.search(table, neuron, prepared)
         found = search.run(self.limits)
         if found.status == "optimal":
             return found
         return dataclasses.replace(found, state=Stopped(search, self._question(table, neuron)))
 
-    def search(self, table: ConceptTable, neuron: NeuronCounts) -> Search[Any]:
+    def search(
+        self, table: ConceptTable, neuron: NeuronCounts, prepared: Prepared | None = None
+    ) -> Search[Any]:
         """The search for one neuron, before its first turn."""
+        open_space = partial(self.bounds.open, self._problem(table, neuron), self.batch_size)
         return Search(
-            partial(self.bounds.open, self._problem(table, neuron), self.batch_size),
+            open_space if prepared is None else partial(open_space, prepared=prepared),
             neuron.size,
             Incumbent(self._keep, partial(_identity, table), formula_order(table)),
+            self.order,
         )
 
     def resume(self, table: ConceptTable, neuron: NeuronCounts, state: object) -> Explanation:
@@ -169,6 +186,7 @@ class Optimal(AbstractMethod):
             self.operators,
             self.bounds,
             self.batch_size,
+            self.order,
             self._keep,
             table.fingerprint,
             _digest(neuron.inside.tobytes()),

@@ -8,6 +8,7 @@ from optexp_jax.formulas.operators import Operator
 from optexp_jax.internal.structural_equality import structurally_equal
 from optexp_jax.search.driver import Search
 from optexp_jax.search.incumbent import PoolCriteria
+from optexp_jax.search.order import AbstractOrder
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +19,7 @@ class Question:
     operators: tuple[Operator, ...]
     bounds: AbstractBounds
     batch_size: int | None
+    order: AbstractOrder
     keep: PoolCriteria
     table: str
     """The table's fingerprint."""
@@ -33,6 +35,7 @@ class Question:
             "operators": (self.operators, other.operators),
             "bounds": (self.bounds, other.bounds),
             "batch_size": (self.batch_size, other.batch_size),
+            "order": (self.order, other.order),
             "top_k": (self.keep.top_k, other.keep.top_k),
             "within": (self.keep.within, other.keep.within),
             "max_within": (self.keep.max_within, other.keep.max_within),

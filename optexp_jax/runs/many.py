@@ -11,7 +11,7 @@ from typing import Any
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
-from optexp_jax.explain import check_question, explain_counts, firing
+from optexp_jax.explain import check_question, described, explain_counts, firing
 from optexp_jax.explanation import Explanation
 from optexp_jax.internal.kernel_choice import Kernels, chosen_kernels, kernels
 from optexp_jax.methods.base import AbstractMethod
@@ -43,9 +43,9 @@ def explain_many(
         return
     waiting = iter(neurons)
     while group := [firing(table, each) for each in itertools.islice(waiting, TOGETHER)]:
-        method.prepare(table, group)
-        for counts in group:
-            yield explain_counts(table, counts, method)
+        together = method.run_together(table, group)
+        for counts, found in zip(group, together, strict=True):
+            yield described(table, counts, found)
 
 
 def explain_on(

@@ -11,10 +11,15 @@ from optexp_jax.search.driver import (
 )
 from optexp_jax.search.frontier import Queued
 from optexp_jax.search.incumbent import Candidate, Incumbent
+from optexp_jax.search.order import AbstractOrder, BestFirst, BreadthFirst, DepthFirst
 
 __all__ = [
+    "AbstractOrder",
     "AbstractSpace",
+    "BestFirst",
+    "BreadthFirst",
     "Candidate",
+    "DepthFirst",
     "Expansion",
     "InadmissibleBoundError",
     "Incumbent",

@@ -1,4 +1,4 @@
-"""The best-first driver: one loop for every family of bounds."""
+"""The driver: one loop for every family of bounds and every order of nodes."""
 
 import abc
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Generic
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64, Int64
 
 from optexp_jax.explanation import (
     Explanation,
@@ -17,13 +17,13 @@ from optexp_jax.explanation import (
     Status,
     StoppedBy,
 )
-from optexp_jax.formulas.batch import FormulaBatch
 from optexp_jax.internal.float64 import place_of_bounds
 from optexp_jax.internal.kernel_choice import used_kernels
 from optexp_jax.internal.tracing import count_traces
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
 from optexp_jax.search.incumbent import Candidate, Incumbent, PoolEntry
+from optexp_jax.search.order import AbstractOrder
 
 
 class InadmissibleBoundError(RuntimeError):
@@ -102,15 +102,6 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
     @abc.abstractmethod
     def shortest(self, nodes: Nodes) -> Int64[np.ndarray, " nodes"]:
         """The length of the shortest formula that each node stands for."""
-
-    @abc.abstractmethod
-    def stands_for(
-        self, nodes: Nodes, formulas: FormulaBatch
-    ) -> Bool[np.ndarray, "nodes formulas"]:
-        """Which chains, exactly as they are written, each node's upper bound must hold for.
-
-        The search does not ask this; `optexp_jax.testing.check_admissible` does.
-        """
 
     def describe(self, nodes: Nodes, row: int) -> str:
         """One node as a person reads it, for reports: which formulas it stands for.
@@ -192,8 +183,13 @@ class Search(Generic[Nodes]):
         open_space: Callable[[], AbstractSpace[Nodes]],
         neuron_size: int,
         incumbent: Incumbent | None = None,
+        order: AbstractOrder | None = None,
     ):
-        """`open_space` opens a space anew, to begin with and if one has to be given up."""
+        """`open_space` opens a space anew, to begin with and if one has to be given up.
+
+        `order` is that in which nodes are expanded; best-first unless told.
+        """
+        self._order = order
         self._place = place_of_bounds()
         self._open_space = open_space
         with self._place.scope():
@@ -244,7 +240,7 @@ class Search(Generic[Nodes]):
             self._stopped_by = StoppedBy.TIME_LIMIT
             self._within_turn = False
             return None
-        return self._absorb(turn, Frontier(), 0.0)
+        return self._absorb(turn, Frontier(self._order), 0.0)
 
     def _turn(self, standing: _Standing[Nodes]) -> _Standing[Nodes]:
         self._within_turn = True
@@ -291,7 +287,8 @@ class Search(Generic[Nodes]):
         self._incumbent.raise_min_iou(turn.lower)
         with self._clock.phase("heap"):
             if turn.children is not None:
-                frontier.push(take(turn.children, self._worth(turn.children)))
+                children = take(turn.children, self._worth(turn.children))
+                frontier.push(children, self._space.shortest(children.nodes))
             # A space may have raised MinIoU by itself during the turn.
             if self._limits.frontier_reduction and self._incumbent.min_iou > pruned_below:
                 pruned_below = self._incumbent.min_iou

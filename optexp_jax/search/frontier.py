@@ -1,4 +1,4 @@
-"""The frontier: nodes that wait, best upper bound first.
+"""The frontier: nodes that wait, in the order of the search; by default best upper bound first.
 
 Children arrive in batches of thousands and most are never looked at again, so a batch is kept as
 one sorted *run* of arrays; the heap on the host holds one entry a run, keyed by the run's best
@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from optexp_jax.internal.pytrees import pytree
+from optexp_jax.search.order import AbstractOrder, BestFirst
 
 Nodes = TypeVar("Nodes")
 """A batch of nodes: a pytree of host arrays that share their first axis."""
@@ -34,15 +35,33 @@ class Queued(Generic[Nodes]):
         return len(self.upper)
 
 
+@pytree
+class _Ordered(Generic[Nodes]):
+    """Nodes with their keys, lower ones first."""
+
+    queued: Queued[Nodes]
+    keys: Float64[np.ndarray, " nodes"]
+
+    def sorted(self) -> "_Ordered[Nodes]":
+        """In the order in which they are to be taken; equals stay as they stand."""
+        queued = self.queued
+        return take(self, np.lexsort((queued.priority, -queued.upper, self.keys)))
+
+
 class _Run(Generic[Nodes]):
     """What is left of one sorted batch. It does not change: `after` makes another one."""
 
-    def __init__(self, queued: Queued[Nodes], age: int, position: int = 0):
-        self.queued = queued
+    def __init__(self, ordered: _Ordered[Nodes], age: int, position: int = 0):
+        self.ordered = ordered
+        self.queued = queued = ordered.queued
         self.age = age
         self.position = position
+        self._by_bound = bool(ordered.keys[0] == ordered.keys[-1]) if len(queued) else True
         # Ascending, as `np.searchsorted` wants them.
         self._order = -queued.upper
+        self._highest = queued.upper
+        if not self._by_bound:  # The highest bound from each node on.
+            self._highest = np.maximum.accumulate(queued.upper[::-1])[::-1]
         for part in jax.tree.leaves(queued):
             part.flags.writeable = False  # What is popped is a view, and may have to be put back.
 
@@ -50,18 +69,27 @@ class _Run(Generic[Nodes]):
         return len(self._order) - self.position
 
     @property
-    def key(self) -> tuple[float, int, int]:
-        """The best node that is left comes before those of greater keys; then older runs do."""
+    def key(self) -> "Key":
+        """The first node that is left comes before those of greater keys; then older runs do."""
         at = self.position
-        return float(self._order[at]), int(self.queued.priority[at]), self.age
+        first = float(self.ordered.keys[at])
+        return first, float(self._order[at]), int(self.queued.priority[at]), self.age
 
-    def before(self, other: "tuple[tuple[float, int, int], _Run[Nodes]] | None") -> int:
-        """How many nodes, one at least, come before the best of another run, if there is one."""
+    @property
+    def upper(self) -> float:
+        """The highest bound that is left."""
+        return float(self._highest[self.position])
+
+    def before(self, other: "tuple[Key, _Run[Nodes]] | None") -> int:
+        """How many nodes, one at least, come before the first of another run, if there is one."""
         if other is None:
             return len(self)
+        key, order, *_ = other[0]
+        keys = self.ordered.keys
+        lower, level = (int(np.searchsorted(keys, key, side)) for side in ("left", "right"))
         # Those of a higher bound do for sure; equals are looked at one by one.
-        higher = int(np.searchsorted(self._order, other[0][0])) - self.position
-        return max(higher, 1)
+        higher = lower + int(np.searchsorted(self._order[lower:level], order))
+        return max(higher - self.position, 1)
 
     def after(self, taken: int) -> "_Run[Nodes]":
         """The run without so many of its best nodes."""
@@ -71,19 +99,28 @@ class _Run(Generic[Nodes]):
 
     def from_threshold(self, threshold: float) -> "_Run[Nodes]":
         """The run without nodes whose bound is below the threshold."""
-        end = int(np.searchsorted(self._order, -threshold, side="right"))
-        if end == len(self._order):
-            return self
-        rest = take(self.queued, slice(self.position, max(end, self.position)))
+        if self._by_bound:
+            end = int(np.searchsorted(self._order, -threshold, side="right"))
+            if end == len(self._order):
+                return self
+            rest = take(self.ordered, slice(self.position, max(end, self.position)))
+        else:
+            left = take(self.ordered, slice(self.position, None))
+            rest = take(left, np.flatnonzero(left.queued.upper >= threshold))
         # A copy lets go of the nodes that were dropped.
         return _Run(jax.tree.map(np.copy, rest), self.age)
 
 
-class Frontier(Generic[Nodes]):
-    """A priority queue of nodes by upper bound."""
+Key = tuple[float, float, int, int]
+"""The order's key, the bound with its sign changed, the priority, the age."""
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[tuple[float, int, int], _Run[Nodes]]] = []
+
+class Frontier(Generic[Nodes]):
+    """A priority queue of nodes."""
+
+    def __init__(self, order: AbstractOrder | None = None) -> None:
+        self._order = BestFirst() if order is None else order
+        self._heap: list[tuple[Key, _Run[Nodes]]] = []
         self._size = 0
         self._pushed = 0
 
@@ -93,35 +130,46 @@ class Frontier(Generic[Nodes]):
     @property
     def upper(self) -> float:
         """The highest bound that waits; minus infinity when nothing does."""
-        return -self._heap[0][0][0] if self._heap else -np.inf
+        if isinstance(self._order, BestFirst):
+            return -self._heap[0][0][1] if self._heap else -np.inf
+        return max((run.upper for _, run in self._heap), default=-np.inf)
 
     def copy(self) -> "Frontier[Nodes]":
         """A frontier that changes by itself. The nodes are not copied."""
-        other: Frontier[Nodes] = Frontier()
+        other: Frontier[Nodes] = Frontier(self._order)
         other._heap, other._size, other._pushed = self._heap.copy(), self._size, self._pushed
         return other
 
-    def push(self, queued: Queued[Nodes]) -> None:
-        """Add a batch of nodes."""
+    def push(
+        self, queued: Queued[Nodes], shortest: Int64[np.ndarray, " nodes"] | None = None
+    ) -> None:
+        """Add a batch of nodes, with the length of the shortest formula of each."""
         if not len(queued):
             return
-        run = _Run(_sort(queued), self._pushed)
+        lengths = np.zeros(len(queued), np.int64) if shortest is None else shortest
+        keys = np.asarray(self._order.keys(queued.upper, lengths, self._pushed), np.float64)
+        if keys.shape != queued.upper.shape or np.isnan(keys).any():
+            raise ValueError(
+                f"keys of {type(self._order).__name__} must be a number for each of "
+                f"{len(queued)} nodes; got {keys!r}."
+            )
+        run = _Run(_Ordered(queued, keys).sorted(), self._pushed)
         heapq.heappush(self._heap, (run.key, run))
         self._pushed += 1
         self._size += len(run)
 
     def pop(self, most: int) -> Queued[Nodes]:
-        """Remove up to `most` of the best nodes, best first; the frontier must not be empty."""
+        """Remove up to `most` of the first nodes, in order; the frontier must not be empty."""
         # What is taken from one run stands together in it.
         taken: dict[int, slice] = {}
-        source: dict[int, Queued[Nodes]] = {}
+        source: dict[int, _Ordered[Nodes]] = {}
         n_popped = 0
         while self._heap and n_popped < most:
             run = self._heap[0][1]
             n = min(most - n_popped, run.before(min(self._heap[1:3], default=None)))
             start = taken[run.age].start if run.age in taken else run.position
             taken[run.age] = slice(start, run.position + n)
-            source[run.age] = run.queued
+            source[run.age] = run.ordered
             n_popped += n
             rest = run.after(n)
             if len(rest):
@@ -130,7 +178,7 @@ class Frontier(Generic[Nodes]):
                 heapq.heappop(self._heap)
         self._size -= n_popped
         parts = [take(source[age], rows) for age, rows in taken.items()]
-        return parts[0] if len(parts) == 1 else _sort(concatenate(parts))
+        return parts[0].queued if len(parts) == 1 else concatenate(parts).sorted().queued
 
     def prune(self, threshold: float) -> int:
         """Drop all nodes whose bound is below the threshold; how many there were."""
@@ -140,11 +188,6 @@ class Frontier(Generic[Nodes]):
         heapq.heapify(self._heap)
         self._size = sum(len(run) for run in runs)
         return before - self._size
-
-
-def _sort(queued: Queued[Nodes]) -> Queued[Nodes]:
-    """The nodes in the order in which they are to be taken; equals stay as they stand."""
-    return take(queued, np.lexsort((queued.priority, -queued.upper)))
 
 
 def take(nodes: Tree, rows: np.ndarray | slice) -> Tree:

@@ -100,6 +100,11 @@ class SolutionPool:
         return cls(kept, wanted, float(wanted))
 
 
+def just_below(iou: float) -> float:
+    """One step down. A quotient is rounded to nearest: this is below the exact one for sure."""
+    return float(np.nextafter(iou, 0.0))
+
+
 class Incumbent:
     """The best candidates so far, and MinIoU: nothing below it can be one of those wanted.
 
@@ -145,6 +150,11 @@ class Incumbent:
         """The IoU that a formula has to reach to be wanted."""
         return self._pool.threshold
 
+    @property
+    def v(self) -> float:
+        """An IoU just below the threshold, for sure: what reaches the threshold is above it."""
+        return just_below(self.threshold)
+
     def offer(self, candidate: Candidate) -> None:
         """Take the candidate if it is wanted; ones that overlap nothing never are."""
         # Rounding never puts a higher ratio below a lower one.
@@ -155,8 +165,7 @@ class Incumbent:
                 self._pool = SolutionPool.of([PoolEntry(candidate, b"")], self.keep)
         elif candidate.score.ratio >= self._pool.wanted:
             self._pool = SolutionPool.of(self._leaders_with(candidate), self.keep)
-        # The quotient is rounded to nearest: a step down makes it a lower bound for sure.
-        self.min_iou = max(self.min_iou, float(np.nextafter(self.threshold, 0.0)))
+        self.min_iou = max(self.min_iou, self.v)
 
     def _improves(self, candidate: Candidate) -> bool:
         """A higher IoU than the best one's; or the same, and first in order."""
@@ -202,7 +211,7 @@ class Incumbent:
             last = self._pool.leaders[self.keep.pool_size - 1].candidate
             # Bounds are rounded up, so only a perfect score is sure to be level with them.
             perfect = last.score.intersection == last.score.union
-            surely_reached = 1.0 if perfect else float(np.nextafter(last.score.iou, 0.0))
+            surely_reached = 1.0 if perfect else just_below(last.score.iou)
             beats_all = np.minimum(upper, 1.0) <= surely_reached
             kept &= ~beats_all | (shortest <= len(last.formula))
         return kept

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Generic
+from typing import Any, Generic, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int64
 
+from optexp_jax.bounds.tight.search.nodes import TightNodes
+from optexp_jax.bounds.tight.search.space import TightSpace
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.batch import FormulaBatch
 from optexp_jax.formulas.formula import Formula
@@ -14,6 +16,7 @@ from optexp_jax.formulas.text import format_chain
 from optexp_jax.search.driver import AbstractSpace, Expansion
 from optexp_jax.search.frontier import Nodes, Queued
 from optexp_jax.search.incumbent import Incumbent
+from optexp_jax.testing.tight_claims import searched_there
 from optexp_jax.testing.truth import Truth
 
 UPPER, SHORTEST = "bound", "shortest formula of length"
@@ -72,6 +75,29 @@ class FalseClaimError(Exception):
         self.claim = claim
 
 
+@runtime_checkable
+class StandsFor(Protocol):
+    """A search space that says what its nodes stand for. Only the checker asks for it."""
+
+    def stands_for(self, nodes: Any, formulas: FormulaBatch) -> Bool[np.ndarray, "nodes formulas"]:
+        """Which chains, exactly as they are written, each node's upper bound must hold for."""
+        ...
+
+
+def stands_for(
+    space: AbstractSpace[Nodes], nodes: Nodes, formulas: FormulaBatch
+) -> Bool[np.ndarray, "nodes formulas"]:
+    """Which chains each node of a space stands for."""
+    if isinstance(space, TightSpace) and isinstance(nodes, TightNodes):
+        return searched_there(space, nodes, formulas)
+    if isinstance(space, StandsFor):
+        return space.stands_for(nodes, formulas)
+    raise TypeError(
+        f"{type(space).__name__} does not say which formulas its nodes stand for, so their bounds "
+        "cannot be checked. Give it a method stands_for(nodes, formulas)."
+    )
+
+
 class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
     """Passes everything on to another space, and holds what comes back against the truth."""
 
@@ -108,7 +134,7 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
     def stands_for(
         self, nodes: Nodes, formulas: FormulaBatch
     ) -> Bool[np.ndarray, "nodes formulas"]:
-        return self._space.stands_for(nodes, formulas)
+        return stands_for(self._space, nodes, formulas)
 
     def describe(self, nodes: Nodes, row: int) -> str:
         return self._space.describe(nodes, row)
@@ -144,7 +170,7 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
 
     def _check_children(self, queued: Queued[Nodes]) -> None:
         truth = self._truth
-        stands = self._space.stands_for(queued.nodes, truth.formulas)
+        stands = self.stands_for(queued.nodes, truth.formulas)
         self.nodes_checked += len(queued)
         self.bounds_checked += int(stands.sum())
         # Rounding cannot hide a violation: it never puts a higher ratio below a lower one.
@@ -166,7 +192,7 @@ class CheckedSpace(AbstractSpace[Nodes], Generic[Nodes]):
         ):
             return
         if turn.children is not None:
-            stands = self._space.stands_for(turn.children.nodes, truth.formulas)
+            stands = self.stands_for(turn.children.nodes, truth.formulas)
             if stands[:, truth.is_optimum].any():
                 return
         raise FalseClaimError(

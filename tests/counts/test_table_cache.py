@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight.pair_index import pair_index
+from optexp_jax.bounds.tight.counts.pair_index import pair_index
 from optexp_jax.counts import overlaps
 from optexp_jax.counts.device_table import device_neuron, device_table
-from optexp_jax.counts.table_cache import per_neuron, per_table
+from optexp_jax.counts.table_cache import per_neuron, per_process, per_table
 from optexp_jax.methods.beam import beam
 from optexp_jax.methods.beam.guides import host_quantities
 from optexp_jax.methods.beam.guides.mmesh import concept_shapes
@@ -51,6 +51,28 @@ def test_made_once_a_table_whatever_it_holds():
     assert made(equal) is None, "None is a value, too"
     assert len(calls) == 2, "equal tables are two tables"
     assert (made.__name__, made.__doc__) == ("made", "What it is for.")
+
+
+def test_further_arguments_tell_values_of_a_table_apart():
+    made = per_table(lambda table, size, *, kind="a": [size, kind])
+    table = small_table()
+    assert made(table, 1) is made(table, 1)
+    assert made(table, 1) is not made(table, 2)
+    assert made(table, 1, kind="b") == [1, "b"]
+    assert made(table, 1) == [1, "a"]
+
+
+def test_done_once_a_process_when_it_is_done():
+    calls: list[tuple[str, bool]] = []
+
+    @per_process
+    def work(kind: str, done: bool) -> bool:
+        calls.append((kind, done))
+        return done
+
+    for kind, done in (("a", False), ("a", True), ("a", True), ("b", True), ("b", False)):
+        work(kind, done)
+    assert calls == [("a", False), ("a", True), ("b", True)]
 
 
 def test_entries_die_with_their_table():

@@ -40,9 +40,11 @@ def noisy(
     return ox.NeuronCounts.from_signatures(table, counts)
 
 
-def many_concepts(rng: np.random.Generator, disjoint: bool) -> ox.ConceptTable:
+def many_concepts(
+    rng: np.random.Generator, disjoint: bool, n_concepts: int = 264
+) -> ox.ConceptTable:
     """More concepts than a small table has, one or four at each location."""
-    n_concepts, groups = 264, 1 if disjoint else 4
+    groups = 1 if disjoint else 4
     drawn = rng.integers(n_concepts // groups, size=(4 * n_concepts, groups))
     sets = (drawn + np.arange(groups) * (n_concepts // groups)).tolist()
     return ox.ConceptTable.from_signatures(

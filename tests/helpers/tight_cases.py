@@ -9,8 +9,14 @@ from itertools import product
 import numpy as np
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, OPERATORS, UNION, Forms
-from optexp_jax.bounds.tight.place import Place, Places, Spot, Step
+from optexp_jax.bounds.tight.operator_set import (
+    DIFFERENCE,
+    INTERSECTION,
+    OPERATORS,
+    UNION,
+    OperatorSet,
+)
+from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, Subproblem, SubproblemCache
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.methods.oracle import enumerate_formulas
 from optexp_jax.search.problem import Problem
@@ -19,13 +25,13 @@ from optexp_jax.testing import Case, random_case
 N = 6
 """Concepts of nearly all cases: every number of concepts is compiled anew."""
 
-FORM_OF = {ox.OR: UNION, ox.AND: INTERSECTION, ox.AND_NOT: DIFFERENCE}
+OP_OF = {ox.OR: UNION, ox.AND: INTERSECTION, ox.AND_NOT: DIFFERENCE}
 HUGE_BITS = 40
 
 
-def forms_of(operators: Sequence[Operator]) -> Forms:
+def ops_of(operators: Sequence[Operator]) -> OperatorSet:
     """The operators as the bounds take them."""
-    return Forms(ox.OR in operators, ox.AND in operators, ox.AND_NOT in operators)
+    return OperatorSet(ox.OR in operators, ox.AND in operators, ox.AND_NOT in operators)
 
 
 def flat(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> Case:
@@ -179,16 +185,16 @@ def some_steps(
     """Outer steps of distinct concepts; often none."""
     count = int(rng.choice([0, 0, *range(1, most + 1)]))
     concepts = rng.permutation(n_concepts)[:count].tolist()
-    used = [FORM_OF[operator] for operator in operators]
+    used = [OP_OF[operator] for operator in operators]
     return tuple(Step(used[rng.integers(len(used))], k) for k in concepts)
 
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """All chains of one length inside a place, as written, with their counts there."""
+    """All chains of one length inside a subproblem, as written, with their counts there."""
 
     concepts: np.ndarray
-    forms: np.ndarray
+    ops: np.ndarray
     i: np.ndarray
     e: np.ndarray
     masks: np.ndarray
@@ -198,7 +204,7 @@ class Chains:
 
     def take(self, rows: np.ndarray) -> "Chains":
         return Chains(
-            *(getattr(self, part)[rows] for part in ("concepts", "forms", "i", "e", "masks"))
+            *(getattr(self, part)[rows] for part in ("concepts", "ops", "i", "e", "masks"))
         )
 
     def w(self, v: float) -> np.ndarray:
@@ -210,14 +216,14 @@ class Chains:
 
     def text(self, row: int) -> str:
         parts = ["abcdef"[self.concepts[row, 0]]]
-        for form, concept in zip(self.forms[row], self.concepts[row, 1:], strict=True):
-            parts.append(f"{OPERATORS[form]} {'abcdef'[concept]}")
+        for op, concept in zip(self.ops[row], self.concepts[row, 1:], strict=True):
+            parts.append(f"{OPERATORS[op]} {'abcdef'[concept]}")
         return " ".join(parts)
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A place in a case, and everything that can be written there, by enumeration."""
+    """A subproblem in a case, and everything that can be written there, by enumeration."""
 
     case: Case
     operators: tuple[Operator, ...]
@@ -229,18 +235,18 @@ class Setting:
         return Problem(self.case.table, self.case.neuron, N, self.operators)
 
     @cached_property
-    def place(self) -> Place:
-        place = Places(self.problem).at(Spot(self.steps))
-        place.keep(np.ones(N, bool), renumber=False)  # Bounds hold for absent concepts, too.
-        return place
+    def sub(self) -> Subproblem:
+        sub = SubproblemCache(self.problem).at(Prefix(self.steps))
+        sub.keep(np.ones(N, bool))  # Bounds hold for absent concepts, too.
+        return sub
 
     @cached_property
-    def undecided(self) -> np.ndarray:
-        """Columns that the outer steps leave undecided."""
+    def residual(self) -> np.ndarray:
+        """Columns that the outer steps leave residual."""
         left = np.ones(self.case.columns.shape[1], bool)
         for step in self.steps:
             member = self.case.columns[step.concept]
-            left &= member if step.form == INTERSECTION else ~member
+            left &= member if step.op == INTERSECTION else ~member
         return left
 
     @cached_property
@@ -250,8 +256,8 @@ class Setting:
 
     @cached_property
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Active and inactive locations by column, 0 where all is decided."""
-        left = self.undecided
+        """Active and inactive locations by column, 0 where all is captured."""
+        left = self.residual
         return self.case.inside.reshape(-1) * left, self.case.outside.reshape(-1) * left
 
     def chains(self, length: int) -> Chains:
@@ -266,9 +272,9 @@ class Setting:
 
 
 def enumerate_chains(setting: Setting, length: int) -> Iterator[tuple[int, Chains]]:
-    """Chains of up to `length` concepts in a place, by number of concepts."""
+    """Chains of up to `length` concepts in a subproblem, by number of concepts."""
     inside, outside = setting.counts
-    codes = np.array([FORM_OF[operator] for operator in setting.operators])
+    codes = np.array([OP_OF[operator] for operator in setting.operators])
     masks = setting.case.columns[setting.free]
     by_length: dict[int, list[Chains]] = {k: [] for k in range(1, length + 1)}
     for part in enumerate_formulas(masks, inside, outside, length, setting.operators):
@@ -278,7 +284,7 @@ def enumerate_chains(setting: Setting, length: int) -> Iterator[tuple[int, Chain
                 codes[part.operators],
                 part.intersections,
                 part.extras,
-                part.masks & setting.undecided,
+                part.masks & setting.residual,
             )
         )
     for k, parts in by_length.items():
@@ -295,7 +301,7 @@ def enumerate_chains(setting: Setting, length: int) -> Iterator[tuple[int, Chain
             Chains(
                 *(
                     np.concatenate([getattr(chains, name) for chains in [none, *parts]])
-                    for name in ("concepts", "forms", "i", "e", "masks")
+                    for name in ("concepts", "ops", "i", "e", "masks")
                 )
             ),
         )
@@ -348,14 +354,14 @@ def truth_tables(chains: Chains) -> np.ndarray:
     Chains of the same concepts with the same table are one formula written in several ways.
     """
     length = chains.concepts.shape[1]
-    place_of = np.argsort(np.argsort(chains.concepts, axis=1), axis=1)
+    sub_of = np.argsort(np.argsort(chains.concepts, axis=1), axis=1)
     rows = np.arange(2**length)
-    bit = (rows[None, None, :] >> place_of[:, :, None]) & 1 == 1  # [chain, concept, row]
+    bit = (rows[None, None, :] >> sub_of[:, :, None]) & 1 == 1  # [chain, concept, row]
     held = bit[:, 0]
     for k in range(1, length):
-        form = chains.forms[:, k - 1][:, None]
+        op = chains.ops[:, k - 1][:, None]
         held = np.select(
-            [form == UNION, form == INTERSECTION],
+            [op == UNION, op == INTERSECTION],
             [held | bit[:, k], held & bit[:, k]],
             held & ~bit[:, k],
         )

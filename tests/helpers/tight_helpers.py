@@ -1,6 +1,7 @@
 """Bounds and results as the library computes them, and the quantities that settle the order."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -14,16 +15,17 @@ from helpers.tight_cases import (
     Chains,
     N,
     Setting,
-    forms_of,
+    ops_of,
 )
-from optexp_jax.bounds.tight import children, local_concepts, place_scores, space
-from optexp_jax.bounds.tight.forms import DIFFERENCE
-from optexp_jax.bounds.tight.grams import stack_grams
-from optexp_jax.bounds.tight.pair_bounds import highest_pair_bounds, pair_bounds
-from optexp_jax.bounds.tight.pairs_on_device import PAIR_CHUNK
-from optexp_jax.bounds.tight.place import Places, Spot, Step
-from optexp_jax.bounds.tight.region import BoundInputs
-from optexp_jax.bounds.tight.rows import rows_of
+from optexp_jax.bounds.tight.counts.gram import stack_grams
+from optexp_jax.bounds.tight.family import TightBounds
+from optexp_jax.bounds.tight.operator_set import DIFFERENCE
+from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, SubproblemCache
+from optexp_jax.bounds.tight.theory.bound_inputs import BoundInputs
+from optexp_jax.bounds.tight.theory.one_step import highest_pair_bounds, pair_bounds
+from optexp_jax.bounds.tight.theory.row_maxima import row_maxima
+from optexp_jax.bounds.tight.tuning import PAIR_CHUNK, Tuning
+from optexp_jax.search.problem import Problem
 
 each_subset = pytest.mark.parametrize(
     "operators", SUBSETS, ids=lambda subset: "+".join(o.name for o in subset)
@@ -31,35 +33,35 @@ each_subset = pytest.mark.parametrize(
 
 
 HERE = 1
-"""The setting's place among those of `regions_of`."""
+"""The setting's subproblem among those of `regions_of`."""
 
 
-def regions_of(setting: Setting, light: np.ndarray | None = None) -> BoundInputs:
-    """The setting's place, and before it another one that must not make a difference."""
-    other = Places(setting.problem).at(Spot((Step(DIFFERENCE, N - 1),)))
-    places = [other, setting.place]
+def inputs_of(setting: Setting, light: np.ndarray | None = None) -> BoundInputs:
+    """The setting's subproblem, and before it another one that must not make a difference."""
+    other = SubproblemCache(setting.problem).at(Prefix((Step(DIFFERENCE, N - 1),)))
+    subs = [other, setting.sub]
     light = np.ones(N, bool) if light is None else light
     with jax.enable_x64(True):
         return BoundInputs(
-            stack_grams([place.gram for place in places]),
-            jnp.asarray(np.stack([place.allowed for place in places])),
+            stack_grams([sub.gram for sub in subs]),
+            jnp.asarray(np.stack([sub.allowed for sub in subs])),
             jnp.asarray(np.stack([~light, light])),
             jnp.array([1 - setting.v, setting.v]),
         )
 
 
 def every_row() -> tuple[jax.Array, jax.Array]:
-    """All concepts of the setting's place."""
+    """All concepts of the setting's subproblem."""
     return jnp.full(N, HERE, jnp.int32), jnp.arange(N, dtype=jnp.int32)
 
 
 def of_pairs(setting: Setting) -> np.ndarray:
-    """`pair_bounds` of all pairs, `[form, a, b]`."""
-    regions, forms = regions_of(setting), forms_of(setting.operators)
+    """`pair_bounds` of all pairs, `[operator, a, b]`."""
+    inputs, ops = inputs_of(setting), ops_of(setting.operators)
     with jax.enable_x64(True):
-        rows = rows_of(regions)
-        found = np.asarray(pair_bounds(regions, rows, *every_row(), forms=forms))
-        highest = np.asarray(highest_pair_bounds(regions, rows, forms=forms))[HERE]
+        rows = row_maxima(inputs)
+        found = np.asarray(pair_bounds(inputs, rows, *every_row(), ops=ops))
+        highest = np.asarray(highest_pair_bounds(inputs, rows, ops=ops))[HERE]
     np.testing.assert_allclose(highest, found.max(2), rtol=1e-12, atol=1e-12)
     return found.transpose(1, 0, 2)
 
@@ -67,14 +69,14 @@ def of_pairs(setting: Setting) -> np.ndarray:
 def of_chunk(bound: Callable[..., jax.Array], setting: Setting, chains: Chains) -> np.ndarray:
     """A bound of given pairs, for the first two concepts of each chain."""
     codes, which = np.unique(
-        np.column_stack([chains.forms[:, 0], chains.concepts[:, :2]]), axis=0, return_inverse=True
+        np.column_stack([chains.ops[:, 0], chains.concepts[:, :2]]), axis=0, return_inverse=True
     )
     padded = np.zeros((PAIR_CHUNK, 4), np.int32)  # the shape that the search uses
     padded[: len(codes), 0] = HERE
     padded[: len(codes), 1:] = codes
     with jax.enable_x64(True):
         columns = (jnp.asarray(column) for column in padded.T)
-        return np.asarray(bound(*columns, forms=forms_of(setting.operators)))[which.reshape(-1)]
+        return np.asarray(bound(*columns, ops=ops_of(setting.operators)))[which.reshape(-1)]
 
 
 def gram(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
@@ -84,13 +86,13 @@ def gram(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pair_of(chains: Chains) -> tuple[np.ndarray, ...]:
-    return chains.forms[:, 0], chains.concepts[:, 0], chains.concepts[:, 1]
+    return chains.ops[:, 0], chains.concepts[:, 0], chains.concepts[:, 1]
 
 
 def pairs_once(chains: Chains) -> np.ndarray:
     """Symmetric pairs in the one order that they are bounded in."""
-    form, a, b = pair_of(chains)
-    return (form == DIFFERENCE) | (a < b)
+    op, a, b = pair_of(chains)
+    return (op == DIFFERENCE) | (a < b)
 
 
 def most_w(setting: Setting, length: int) -> float:
@@ -105,24 +107,20 @@ def most_w(setting: Setting, length: int) -> float:
     )
 
 
-AS_LARGE = (
-    (space, "SMALL_TABLE", 0),
-    (children, "SMALL_TABLE", 0),
-    (local_concepts, "SMALL_TABLE", 0),
-    (local_concepts, "FEW", 1 / 2),
-    (space, "rehearse", lambda *_: None),  # Searches of few are no shorter than a rehearsal.
-    (children, "CELLS", 0),
-    (place_scores, "CELLS", 0),
-)
-"""What makes a search do on few concepts what it does on many."""
+class LargeTables(TightBounds):
+    """The tight bounds, as they are made of many concepts, on tables of any size."""
+
+    def tuning(self, problem: Problem) -> Tuning:
+        return Tuning.large()
 
 
 def solve(
     table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
 ) -> ox.Explanation:
     """The result of a search; `as_large` has it do what it does with many concepts."""
-    with as_users_run_it(), pytest.MonkeyPatch.context() as patch:
-        if as_large:
-            for module, name, value in AS_LARGE:
-                patch.setattr(module, name, value)
+    if as_large:
+        bounds = method.bounds
+        assert isinstance(bounds, TightBounds)
+        method = replace(method, bounds=LargeTables(beam=bounds.beam))
+    with as_users_run_it():
         return ox.explain(table, neuron, method)

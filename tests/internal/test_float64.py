@@ -14,8 +14,7 @@ from jaxtyping import Array
 
 import optexp_jax as ox
 from optexp_jax.bounds.paper.path import MARGIN
-from optexp_jax.bounds.tight.rounding import SHARE
-from optexp_jax.bounds.tight.space import ROUNDING
+from optexp_jax.bounds.tight.rounding import NEAR_TIE, SHARE
 from optexp_jax.internal import float64
 from optexp_jax.internal.float64 import ROOM, find_fault, float64_fault, place_of_bounds
 
@@ -92,7 +91,7 @@ def test_poor_devices_are_refused(rounded: Any, faults: list[str]):
 
 def test_what_is_allowed_is_what_the_margins_make_up_for():
     assert 48 * ROOM < SHARE
-    assert (1 - ROOM) / (1 + ROOM) > ROUNDING
+    assert (1 - ROOM) / (1 + ROOM) > NEAR_TIE
     with_margin = (1 + MARGIN) * (1 - ROOM) ** 2
     assert with_margin > 1
 

@@ -16,10 +16,9 @@ import optexp_jax as ox
 from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
 from optexp_jax.bounds.paper.nodes import PaperNodes
 from optexp_jax.bounds.paper.space import PaperSpace
-from optexp_jax.bounds.tight.labels import Labels
-from optexp_jax.bounds.tight.node_text import node_text
-from optexp_jax.bounds.tight.nodes import TightNodes
-from optexp_jax.bounds.tight.place import Spot, Step
+from optexp_jax.bounds.tight.search.labels import Labels
+from optexp_jax.bounds.tight.search.nodes import TightNodes, node_text
+from optexp_jax.bounds.tight.search.subproblem import Prefix, Step
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.batch import FormulaBatch
 from optexp_jax.search import AbstractSpace, Candidate, Expansion, Incumbent, Queued
@@ -357,7 +356,7 @@ def test_nodes_of_the_tight_search_are_described():
     around = TightNodes.around(
         Labels.pairs(np.array([1], np.int32), np.array([0], np.int32), np.array([3], np.int32)),
         5,
-        Spot(steps),
+        Prefix(steps),
         1,
         0.5,
     )

@@ -6,7 +6,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from optexp_jax.bounds.base import AbstractBounds, InadmissibleBoundError
+from optexp_jax.bounds.base import AbstractBounds, InadmissibleBoundError, Prepared
 from optexp_jax.bounds.paper.duplicates import DuplicateFilter
 from optexp_jax.bounds.paper.estimator import Estimator, Rewritable
 from optexp_jax.bounds.paper.exact_prefixes import ExactPrefixes, chain_keys
@@ -68,7 +68,9 @@ class PaperBounds(AbstractBounds):
                 f"chunk_bytes must be a number of bytes, at least 1; got {self.chunk_bytes!r}."
             )
 
-    def open(self, problem: Problem, batch_size: int | None = None) -> "PaperSpace":
+    def open(
+        self, problem: Problem, batch_size: int | None = None, *, prepared: Prepared | None = None
+    ) -> "PaperSpace":
         return PaperSpace(problem, self, BATCH_SIZE if batch_size is None else batch_size)
 
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import equinox as eqx
 
-from optexp_jax.bounds.base import AbstractBounds
+from optexp_jax.bounds.base import AbstractBounds, Prepared
 from optexp_jax.bounds.paper.space import PaperBounds
-from optexp_jax.bounds.tight.place_scores import prepare
-from optexp_jax.bounds.tight.space import TightSpace
+from optexp_jax.bounds.tight.search.root import PreparedRoots
+from optexp_jax.bounds.tight.search.space import TightSpace
+from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS
 from optexp_jax.search.driver import AbstractSpace
 from optexp_jax.search.problem import Problem
@@ -27,14 +28,23 @@ class TightBounds(AbstractBounds):
     None leaves it to the problem: 6, or none where the search itself is over as soon.
     """
 
-    def prepare(self, problems: Sequence[Problem]) -> None:
-        if _covers(problems[0]):
-            prepare(problems)
+    def prepare(self, problems: Sequence[Problem]) -> Prepared | None:
+        if not _covers(problems[0]):
+            return None
+        return PreparedRoots.of(problems, self.tuning(problems[0]))
 
-    def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
+    def open(
+        self, problem: Problem, batch_size: int | None = None, *, prepared: Prepared | None = None
+    ) -> AbstractSpace[Any]:
         if not _covers(problem):
             return PaperBounds().open(problem, batch_size)
-        return TightSpace(problem, batch_size, self.beam)
+        counted = prepared.counted(problem) if isinstance(prepared, PreparedRoots) else None
+        tuning = self.tuning(problem)
+        return TightSpace(problem, batch_size, self.beam, tuning=tuning, counted=counted)
+
+    def tuning(self, problem: Problem) -> Tuning:
+        """How a search goes about the problem. It changes no result."""
+        return Tuning.of(problem.table.n_concepts)
 
 
 def _covers(problem: Problem) -> bool:

@@ -1,20 +1,36 @@
-"""Floating point rounded up, by a share of what is added up.
+"""How float64 is kept from making a bound too low: all of it, in one subproblem.
 
-Counts are integers below 2**53, so they, their sums and differences are exact in float64; what
-rounds is v times a count, and every sum that has such a term. Let u = 2**-53. A sum of n terms that
-are each right to a factor of 1 ± u is off by at most n·u times the sum of their magnitudes.
+Counts are integers below 2**53, so they, their sums and their differences are exact in float64.
+What rounds is v times a count, and every sum that has such a term. Let u = 2**-53. A product is
+right to a factor of 1 ± u, and a sum of n terms that are each right to such a factor is off by at
+most n·u times the sum of their magnitudes. Nothing below asks for v <= 1: IoUs are, but the
+multiplier of another objective need not be. It asks for v >= 0, and for v times the number of
+locations to be far from the largest float64.
 
-The bounds add up W of concepts, of pairs and of labels, and overlaps. With m(S) = I(S) + v·E(S):
+**v.** An IoU is a quotient of two integers below 2**53, rounded to nearest, so it is off by at most
+half a step. One step down is below the exact quotient (`Incumbent.v`, and `v_below` in programs),
+and W at that v is at least W at the exact one. So formulas level with the incumbent stay in.
 
-- A W that is added, W(S), is written as `weight(I, v·E)`, which is higher by SHARE·m(S).
+**W.** With m(S) = I(S) + v·E(S):
+
+- A W that is added, W(S), is written as `weight(I, v·E)`. That is I·(1 + SHARE) − v·E·(1 − SHARE),
+  higher than W(S) by SHARE·m(S), and off from that by 4·u·m(S) at most.
 - A W that is taken away, and an overlap that is added next to W(S), is of a part of S, so it is at
   most m(S). At most 4 such terms stand next to each W, in a sum of at most 12. That makes an error
   of 48·u·m(S) < 2**-47·m(S), which the SHARE of m(S) covers 16 times: room for devices that emulate
-  float64 with a few bits less.
+  float64 with a few bits less (`internal.float64` measures whether a device is that good).
 - An overlap of something larger than S may be added too. If it is below 2**8·m(S), the same SHARE
   covers its error. If not, the bound is above every W that it has to hold for by far.
+- Where there is no W to lean on, `slack(I, v·E)` is that share alone.
 - With more than three concepts, counts inside the neuron and limits of shorter formulas are added
   to such sums. That is off by a few u of the result, for which `outward` makes room.
+
+**Thresholds.** The W that a formula needs, v·|N|, is rounded down by a SHARE (`needed`). A bound on
+W becomes one on the IoU rounded up by a SHARE (`iou_at_most`).
+
+**Near ties.** IoUs are quotients, each off by at most 2**-49 of itself as computed. They may be
+level although they differ in float64, so all within `NEAR_TIE` of the highest are compared in
+integers.
 
 So every bound holds as it stands, however large the table is: what is not summed plays no part.
 """
@@ -26,16 +42,57 @@ import numpy as np
 from jaxtyping import Array, Float64
 
 SHARE = 2.0**-43
-UP, DOWN = 1 + SHARE, 1 - SHARE
+_UP, _DOWN = 1 + SHARE, 1 - SHARE
+NEAR_TIE = 1 - 2.0**-48
 
 Values = TypeVar("Values", float, np.ndarray, Array)
 
 
+def v_below(iou: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
+    """`Incumbent.v` within a program: below the exact quotients, by next to nothing; 0 stays 0."""
+    return jnp.nextafter(iou, jnp.zeros_like(iou))
+
+
 def weight(inside: Values, paid: Values) -> Values:
     """W of what has so many locations inside the neuron, and extras that cost so much, or more."""
-    return inside * UP - paid * DOWN
+    return inside * _UP - paid * _DOWN
+
+
+def slack(inside: Values, paid: Values) -> Values:
+    """How much `weight` is higher than W."""
+    return SHARE * (inside + paid)
+
+
+def raised(value: Values) -> Values:
+    """A sum of positive terms, rounded up."""
+    return value * _UP
 
 
 def outward(bounds: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
     """Bounds that are higher than they are computed, by more than the last sums are off."""
-    return bounds * jnp.where(bounds < 0, DOWN, UP)
+    return bounds * jnp.where(bounds < 0, _DOWN, _UP)
+
+
+def needed(v: float, neuron_size: int) -> float:
+    """The W that a formula needs for an IoU of v, rounded down."""
+    return v * neuron_size * _DOWN
+
+
+def left_for(w: float, inside: int, paid: float) -> float:
+    """What is left of w at most for the rest, once a part has W = inside − paid; rounded up."""
+    return w * _UP - inside * _DOWN + paid * _UP
+
+
+def iou_at_most(
+    w: Float64[np.ndarray, "*shape"], neuron_size: int
+) -> Float64[np.ndarray, "*shape"]:
+    """The IoU of formulas with W of at most w, if it is v or more; rounded up.
+
+    I − v·E <= w means IoU <= w / |N|, or IoU < v: extras pull the ratio towards v (Proposition 1).
+    """
+    return w / neuron_size * _UP
+
+
+def near_tie(iou: float) -> float:
+    """The lowest IoU that may be level with this one, both as computed."""
+    return iou * NEAR_TIE

@@ -29,6 +29,7 @@ WHOLE = (
     "search/test_runners_up_differential.py",
     "bounds/tight/test_many_concepts.py",
     "bounds/tight/test_grams.py",
+    "bounds/tight/theory/test_exact_scores.py",
     "methods/test_beam_differential.py",
     "methods/test_guides.py",
     "activations/test_layer_counting.py",

@@ -1,29 +1,31 @@
-"""Exact overlaps over regions: both kernels against plain numpy, and exact scores at a place."""
+"""Exact overlaps over regions: both kernels against plain numpy, and exact scores."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
-from helpers.search_cases import SUBSETS, seeds
+from helpers.search_cases import seeds
 from helpers.support import examples
 from helpers.tight_cases import DIRECTED, N, Setting, any_case, some_setting
 from hypothesis import given
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight import place_scores
-from optexp_jax.bounds.tight.expanded import LabelsAt, expand
-from optexp_jax.bounds.tight.forms import DIFFERENCE, INTERSECTION, UNION, Forms
-from optexp_jax.bounds.tight.grams import Gram, Overlaps, Within, prepare_grams
-from optexp_jax.bounds.tight.label_counts import LabelCounts
-from optexp_jax.bounds.tight.labels import Labels, count_labels, count_labels_on_device
-from optexp_jax.bounds.tight.local_concepts import LocalConcepts
-from optexp_jax.bounds.tight.pair_index import pair_index
-from optexp_jax.bounds.tight.place import Place, Places, Spot, Step
-from optexp_jax.bounds.tight.place_scores import PlaceScores
+from optexp_jax.bounds.tight.counts.device_labels import LabelCounts
+from optexp_jax.bounds.tight.counts.gram import (
+    Counted,
+    Gram,
+    Overlaps,
+    RegionCounts,
+    count_several,
+    one_of_several,
+    total_gram,
+)
+from optexp_jax.bounds.tight.counts.local_concepts import LocalConcepts
+from optexp_jax.bounds.tight.operator_set import DIFFERENCE, INTERSECTION, UNION
+from optexp_jax.bounds.tight.search.labels import Labels, count_labels, count_labels_on_device
+from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, Subproblem, SubproblemCache
 from optexp_jax.concepts.signatures import ranges
-from optexp_jax.search.clock import Clock
 from optexp_jax.search.problem import Problem
 from optexp_jax.testing import Case
 
@@ -56,12 +58,13 @@ def test_several_neurons_at_once(on_host: bool):
     rng = np.random.default_rng(1)
     table = ox.ConceptTable.from_masks(rng.random((N, 3, 40)) < 0.4)
     bitmaps = rng.random((3, 3, 40)) < 0.3
-    together, alone = table.count_many(bitmaps), table.count_many(bitmaps)
-    prepare_grams(table, together, on_host)
-    for prepared, neuron in zip(together, alone, strict=True):
+    neurons = table.count_many(bitmaps)
+    together = count_several(table, neurons, on_host)
+    for k, neuron in enumerate(neurons):
         expected = Overlaps(table, neuron, on_host).everywhere
         counts = np.asarray(expected.inside)[0], np.asarray(expected.outside)[0]
-        assert_same(Overlaps(table, prepared).everywhere, counts)
+        counted = Counted(active=one_of_several(together, k))
+        assert_same(Overlaps(table, neuron, on_host, counted=counted).everywhere, counts)
 
 
 def some_region(rng: np.random.Generator, case: Case) -> np.ndarray:
@@ -81,7 +84,7 @@ def test_grams_of_regions(on_host: bool, seed: int):
     assert_same(overlaps.everywhere, plain_gram(case, everything))
     for _ in range(3):
         region = some_region(rng, case)
-        within, expected = Within(overlaps, region), plain_gram(case, region)
+        within, expected = RegionCounts(overlaps, region), plain_gram(case, region)
         assert_same(within.gram(LocalConcepts.everything(N)), expected)
         np.testing.assert_array_equal(within.own.inside, expected[0].diagonal())
         np.testing.assert_array_equal(within.own.outside, expected[1].diagonal())
@@ -92,13 +95,13 @@ def test_grams_of_regions(on_host: bool, seed: int):
         assert_same(within.gram(LocalConcepts(ids, 4, N)), list(padded))
 
 
-def counts_of(place: Place, labels: Labels, on_host: bool) -> LabelCounts:
+def counts_of(sub: Subproblem, labels: Labels, on_host: bool) -> LabelCounts:
     """The counts of labels by one of the kernels, on the host."""
     if on_host:
-        return count_labels(place, labels)
+        return count_labels(sub, labels)
     first = 2  # Some rows of those that a program is made for.
     with jax.enable_x64(True):
-        found = count_labels_on_device(place, labels, first, 16)
+        found = count_labels_on_device(sub, labels, first, 16)
     rows = slice(first, first + len(labels))
     return jax.tree.map(lambda part: np.asarray(part)[rows], found)
 
@@ -107,22 +110,22 @@ def counts_of(place: Place, labels: Labels, on_host: bool) -> LabelCounts:
 @pytest.mark.parametrize("length", [1, 2, 3])
 @examples(10)
 @given(seed=seeds)
-def test_labels_of_places(length: int, on_host: bool, seed: int):
+def test_labels_of_subproblems(length: int, on_host: bool, seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, ox.DEFAULT_OPERATORS)
-    case, place = setting.case, setting.place
+    case, sub = setting.case, setting.sub
     inner = np.stack([rng.permutation(setting.free)[:length] for _ in range(7)]).astype(np.int32)
-    forms = rng.integers(3, size=(7, length - 1)).astype(np.int32)
+    ops = rng.integers(3, size=(7, length - 1)).astype(np.int32)
     ids = np.unique(inner).astype(np.int32)
     if len(ids) < N and rng.random() < 0.7:  # Only these concepts, and empty ones.
-        place.concepts = LocalConcepts(ids, int(rng.integers(len(ids), N)), N)
-    found = counts_of(place, Labels(inner, forms), on_host)
-    masks, region = members(case).astype(bool), place.undecided
+        sub.concepts = LocalConcepts(ids, int(rng.integers(len(ids), N)), N)
+    found = counts_of(sub, Labels(inner, ops), on_host)
+    masks, region = members(case).astype(bool), sub.residual
     held = masks[inner[:, 0]]
     for step in range(1, length):
-        right, form = masks[inner[:, step]], forms[:, step - 1, None]
+        right, op = masks[inner[:, step]], ops[:, step - 1, None]
         held = np.select(
-            [form == UNION, form == INTERSECTION], [held | right, held & right], held & ~right
+            [op == UNION, op == INTERSECTION], [held | right, held & right], held & ~right
         )
     for own, shared, counts in (
         (found.inside, found.shared_inside, case.neuron.inside),
@@ -130,17 +133,17 @@ def test_labels_of_places(length: int, on_host: bool, seed: int):
     ):
         assert own.dtype == shared.dtype == np.int64
         np.testing.assert_array_equal(own, held @ (counts * region))
-        expected = place.concepts.pick((held * counts * region) @ masks.T)
+        expected = sub.concepts.pick((held * counts * region) @ masks.T)
         np.testing.assert_array_equal(shared, expected)
 
 
 def test_labels_of_a_table_without_concepts_anywhere():
     table = ox.ConceptTable.from_masks(np.zeros((N, 1, 4), bool))
     neuron = table.count(np.ones((1, 4), bool))
-    place = Places(Problem(table, neuron, 3, ox.DEFAULT_OPERATORS)).at(Spot())
+    sub = SubproblemCache(Problem(table, neuron, 3, ox.DEFAULT_OPERATORS)).at(Prefix())
     labels = Labels(np.array([[0, 1]], np.int32), np.array([[UNION]], np.int32))
     for on_host in (True, False):
-        found = counts_of(place, labels, on_host)
+        found = counts_of(sub, labels, on_host)
         assert not found.inside.any()
         assert not found.shared_outside.any()
 
@@ -163,12 +166,11 @@ def test_counts_that_doubles_and_small_integers_cannot_hold(on_host: bool):
 def test_the_total_is_computed_once_a_table():
     rng = np.random.default_rng(0)
     case = any_case(rng)
-    Overlaps(case.table, case.neuron).everywhere  # noqa: B018
-    total = pair_index(case.table).total
+    overlaps = Overlaps(case.table, case.neuron)
     other = ox.NeuronCounts.from_signatures(case.table, case.table.sizes[case.table.given_rows] * 0)
-    Overlaps(case.table, other).everywhere  # noqa: B018
-    assert total is not None
-    assert pair_index(case.table).total is total
+    assert Overlaps(case.table, other).total is overlaps.total
+    by_kernel = [total_gram(case.table, sizes) for sizes in (None, overlaps.sizes)]
+    np.testing.assert_array_equal(*map(np.asarray, by_kernel))
 
 
 def test_kernels_are_the_same_in_both_number_modes():
@@ -187,135 +189,15 @@ def test_ranges():
     assert len(ranges(np.empty(0, np.int64), np.empty(0, np.int64))) == 0
 
 
-# Exact scores at a place.
-
-
-def plain_scores(setting: Setting, held: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Intersections and unions of masks inside the outer steps, decided by walking outward."""
-    case = setting.case
-    for step in reversed(setting.steps):
-        member = case.columns[step.concept]
-        held = {UNION: held | member, INTERSECTION: held & member, DIFFERENCE: held & ~member}[
-            step.form
-        ]
-    inside, outside = case.inside.reshape(-1), case.outside.reshape(-1)
-    return held @ inside, inside.sum() + held @ outside
-
-
-@kernels
-@pytest.mark.parametrize("length", [2, 3])
-@examples(8)
-@given(seed=seeds)
-def test_children_are_exact(length: int, on_host: bool, seed: int):
-    rng = np.random.default_rng(seed)
-    setting = some_setting(rng, SUBSETS[rng.integers(len(SUBSETS))])
-    with ox.kernels("host" if on_host else "device"):
-        place = setting.place
-    labels, masks = setting.chains(length), setting.case.columns
-    allowed = Forms.of(setting.operators)
-    some = rng.permutation(len(labels))[: rng.choice([1, 10, 200])]
-    operators = [op in setting.operators for op in ox.DEFAULT_OPERATORS]
-    given = Labels(labels.concepts[some].astype(np.int32), labels.forms[some].astype(np.int32))
-    rows = iter(some.tolist())
-    for children in expand([LabelsAt(place, given)], allowed):
-        for k in range(len(children.labels)):
-            row = next(rows)
-            held = labels.masks[row]
-            joined = np.stack([held | masks, held & masks, held & ~masks])
-            intersections, unions = plain_scores(setting, joined)
-            inner = labels.concepts[row]
-            np.testing.assert_array_equal(children.labels.inner[k], inner)
-            possible = np.outer(operators, place.allowed & ~np.isin(np.arange(N), inner))
-            possible &= ~needless(setting, joined, held, masks)
-            np.testing.assert_array_equal(
-                children.iou[k], np.where(possible, intersections / unions, -1.0)
-            )
-            for form, x in zip(*np.nonzero(possible), strict=True):
-                score = children.score(k, int(form), int(x))
-                assert (score.intersection, score.union) == (
-                    intersections[form, x],
-                    unions[form, x],
-                )
-    assert next(rows, None) is None
-
-
-@examples(12)
-@given(seed=seeds)
-def test_the_highest_w_of_children(seed: int):
-    rng = np.random.default_rng(seed)
-    setting = some_setting(rng, ox.DEFAULT_OPERATORS)
-    pairs, triples = setting.chains(2), setting.chains(3)
-    row = int(rng.integers(len(pairs)))
-    label = Labels(pairs.concepts[[row]].astype(np.int32), pairs.forms[[row]].astype(np.int32))
-    forms = Forms.of(setting.operators)
-    (children,) = expand([LabelsAt(setting.place, label)], forms)
-    here = (triples.concepts[:, :2] == pairs.concepts[row]).all(1)
-    here &= triples.forms[:, 0] == pairs.forms[row, 0]
-    triples = triples.take(here)
-    needed = children.iou[0, triples.forms[:, 1], triples.concepts[:, 2]] >= 0
-    highest = triples.take(needed).w(setting.v).max(initial=-np.inf)
-    (found,) = children.highest_w(setting.v, forms)
-    np.testing.assert_allclose(found, highest, rtol=1e-9, atol=1e-9)
-
-
-def needless(
-    setting: Setting, joined: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> np.ndarray:
-    """Which of `left∘right` hold nowhere that is undecided, or just where one of the sides does."""
-    inside, outside = setting.counts
-    there = inside + outside > 0
-    joined, left, right = (part[..., there] for part in (joined, left, right))
-    same = (joined == left).all(-1) | (joined == right).all(-1)
-    return same | ~joined.any(-1)
-
-
-@pytest.mark.parametrize("few", [0, N * N], ids=["by rows", "all at once"])
-@examples(12)
-@given(seed=seeds)
-def test_scores_of_pairs(few: int, seed: int):
-    rng = np.random.default_rng(seed)
-    setting = replace(some_setting(rng, ox.DEFAULT_OPERATORS), steps=())
-    place = setting.place
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(place_scores, "CELLS", few)
-        scores = PlaceScores.at(place, Forms(True, True, True), Clock())
-    assert scores is not None
-    expected = np.full((3, N, N), -np.inf)
-    chains = setting.chains(2)
-    intersections, unions = plain_scores(setting, chains.masks)
-    for row in range(len(chains)):
-        form, (a, b) = int(chains.forms[row, 0]), chains.concepts[row].tolist()
-        score = place.pair_score(form, a, b)
-        assert (score.intersection, score.union) == (intersections[row], unions[row])
-        sides = setting.case.columns[[a, b]]
-        if (form == DIFFERENCE or a < b) and not needless(setting, chains.masks[row], *sides):
-            expected[form, a, b] = intersections[row] / unions[row]
-    np.testing.assert_array_equal(scores.highest, expected.max(2).T)
-    for reached in (np.finfo(float).tiny, 0.25, 0.5, 1.0):
-        pairs = scores.pairs_from(reached)
-        found = np.full_like(expected, -np.inf)
-        found[pairs.form, pairs.a, pairs.b] = pairs.value
-        np.testing.assert_array_equal(found, np.where(expected >= reached, expected, -np.inf))
-    positive = np.sort(expected[expected > 0])[::-1]
-    for k in (1, 6, 1000):
-        np.testing.assert_array_equal(scores.highest_pairs(k).value, positive[:k])
-    alone = np.full(N, -np.inf)
-    ones = setting.chains(1)
-    intersections, unions = plain_scores(setting, ones.masks)
-    alone[ones.concepts[:, 0]] = intersections / unions
-    np.testing.assert_array_equal(scores.single, alone)
-    assert scores.best == max(expected.max(), alone.max())
-
-
-def test_a_place_decides_what_its_steps_say():
-    # Inside `… AND NOT f OR a`, a is decided positive and f is decided negative.
+def test_a_subproblem_captures_what_its_steps_say():
+    # Inside `… AND NOT f OR a`, a is captured positive and f is captured negative.
     setting = some_setting(np.random.default_rng(3), ox.DEFAULT_OPERATORS)
     setting = Setting(setting.case, setting.operators, (Step(UNION, 0), Step(DIFFERENCE, 5)), 0.5)
-    case, place = setting.case, setting.place
+    case, sub = setting.case, setting.sub
     a, f = case.columns[0], case.columns[5]
-    assert place.decided_inside == (a * case.inside.reshape(-1)).sum()
-    assert place.decided_outside == (a * case.outside.reshape(-1)).sum()
+    assert sub.captured_inside == (a * case.inside.reshape(-1)).sum()
+    assert sub.captured_outside == (a * case.outside.reshape(-1)).sum()
     np.testing.assert_array_equal(
-        place.undecided[case.table.given_rows] if case.weighted else ~a & ~f, ~a & ~f
+        sub.residual[case.table.given_rows] if case.weighted else ~a & ~f, ~a & ~f
     )
-    assert place.unused.tolist() == [False, True, True, True, True, False]
+    assert sub.unused.tolist() == [False, True, True, True, True, False]

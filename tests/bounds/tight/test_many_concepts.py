@@ -8,10 +8,14 @@ import pytest
 from helpers.support import as_users_run_it
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight import pair_index, place_scores, space
+from optexp_jax.bounds.tight.counts import pair_index
+from optexp_jax.bounds.tight.family import TightBounds
+from optexp_jax.bounds.tight.search import root
+from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.internal import memory
 from optexp_jax.internal.memory import TooLargeError, available_memory, require_memory
+from optexp_jax.search.problem import Problem
 
 
 def sparse_table(n_concepts: int, seed: int = 0) -> tuple[ox.ConceptTable, NeuronCounts]:
@@ -61,14 +65,19 @@ def test_the_memory_that_there_is(tmp_path, monkeypatch: pytest.MonkeyPatch):
     assert available_memory() > 3_000_000
 
 
+class InTurn(TightBounds):
+    """The tight bounds, with pairs scored a part at a time."""
+
+    def tuning(self, problem: Problem) -> Tuning:
+        return replace(super().tuning(problem), rows_at_once=16)
+
+
 def test_an_unfinished_beginning_goes_on(monkeypatch: pytest.MonkeyPatch):
     """Stopped before the pairs are scored, after that, and not at all: the same optimum."""
-    for module in (place_scores, space):
-        monkeypatch.setattr(module, "ROWS_AT_ONCE", 16)
     table, neuron = sparse_table(220)
-    whole = ox.explain(table, neuron, ox.Optimal(3))
+    whole = ox.explain(table, neuron, ox.Optimal(3, bounds=InTurn()))
     assert whole.status == "optimal"
-    method = ox.Optimal(3, time_limit=1e-9)
+    method = ox.Optimal(3, bounds=InTurn(), time_limit=1e-9)
     stopped = ox.explain(table, neuron, method)
     assert (stopped.status, stopped.upper_bound) == ("feasible", 1.0)
     assert stopped.stats.stopped_by is ox.StoppedBy.TIME_LIMIT
@@ -79,7 +88,7 @@ def test_an_unfinished_beginning_goes_on(monkeypatch: pytest.MonkeyPatch):
     found = ox.explain(table, neuron, replace(method, time_limit=None), resume=again.state)
     assert (found.formula, found.status) == (whole.formula, "optimal")
     # The time runs out as soon as the pairs are scored: one node stands for all that is longer.
-    monkeypatch.setattr(place_scores, "_highest_in_turn", _and_then_expires())
+    monkeypatch.setattr(root, "_highest_in_turn", _and_then_expires())
     stopped = ox.explain(table, neuron, replace(method, time_limit=60.0))
     assert (stopped.status, stopped.upper_bound) == ("feasible", 1.0)
     assert stopped.intersection * single.union >= single.intersection * stopped.union
@@ -89,21 +98,20 @@ def test_an_unfinished_beginning_goes_on(monkeypatch: pytest.MonkeyPatch):
 
 
 def _and_then_expires():
-    score = place_scores._highest_in_turn
+    score = root._highest_in_turn
 
-    def highest(of_rows, n_concepts, clock):
-        found = score(of_rows, n_concepts, clock)
+    def highest(of_rows, n_concepts, clock, at_once):
+        found = score(of_rows, n_concepts, clock, at_once)
         clock.time_limit = 0.0
         return found
 
     return highest
 
 
-def test_pairs_in_turn_are_those_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_pairs_in_turn_are_those_at_once():
     table, neuron = sparse_table(200, seed=1)
     at_once = ox.explain(table, neuron, ox.Optimal(2, top_k=5))
-    monkeypatch.setattr(place_scores, "ROWS_AT_ONCE", 16)
-    in_turn = ox.explain(table, neuron, ox.Optimal(2, top_k=5))
+    in_turn = ox.explain(table, neuron, ox.Optimal(2, bounds=InTurn(), top_k=5))
     assert in_turn.formula == at_once.formula
     assert in_turn.runners_up == at_once.runners_up
 

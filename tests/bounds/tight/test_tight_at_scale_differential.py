@@ -1,6 +1,7 @@
 """The tight search at a size where nothing can be tried by hand: against plain enumeration."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from helpers.support import thorough
 from helpers.tight_helpers import solve
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight import rehearsal
 from optexp_jax.bounds.tight.family import TightBounds
+from optexp_jax.bounds.tight.search import warmup
 from optexp_jax.internal.tracing import count_traces
 
 
@@ -149,13 +150,24 @@ def test_the_first_unit_compiles_for_all(choice: str, name: str):
         assert count_traces() == known
 
 
-def test_a_rehearsal_that_was_stopped_goes_on(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rehearsal, "_rehearsed", set())
+def test_a_warm_up_that_was_stopped_goes_on(monkeypatch: pytest.MonkeyPatch):
+    walked: list[bool] = []
+    original = warmup._walk
+
+    def note(*args: Any) -> None:
+        walked.append(True)
+        original(*args)
+
+    monkeypatch.setattr(warmup, "_walk", note)
     rng = np.random.default_rng(0)
-    table = many_concepts(rng, disjoint=False)
+    # A number of concepts of its own: what was called for others does not count.
+    table = many_concepts(rng, disjoint=False, n_concepts=272)
     neuron = noisy(rng, table, n_sources=3)
     stopped = solve(table, neuron, ox.Optimal(3, time_limit=1e-9))
     assert stopped.status == "feasible"
-    assert not rehearsal._rehearsed
+    assert not walked
     assert solve(table, neuron, ox.Optimal(3)).status == "optimal"
-    assert len(rehearsal._rehearsed) == 1
+    warmed_up = len(walked)
+    assert warmed_up > 1
+    assert solve(table, neuron, ox.Optimal(3)).status == "optimal"
+    assert len(walked) == warmed_up

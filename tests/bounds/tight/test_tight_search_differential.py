@@ -13,10 +13,10 @@ from hypothesis import given
 
 import optexp_jax as ox
 from optexp_jax.bounds.tight.family import TightBounds
-from optexp_jax.bounds.tight.nodes import TightNodes
-from optexp_jax.bounds.tight.place import Spot
 from optexp_jax.bounds.tight.rounding import weight
-from optexp_jax.bounds.tight.space import TightSpace
+from optexp_jax.bounds.tight.search.nodes import TightNodes
+from optexp_jax.bounds.tight.search.space import TightSpace
+from optexp_jax.bounds.tight.search.subproblem import Prefix
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.methods.oracle import OracleResult, best_formula
@@ -296,7 +296,7 @@ def test_from_w_to_iou(fresh_seed: int):
         v = float(rng.random() ** 2)
         w = weight(float(intersection), v * extras)
         none = np.empty(0, np.int32)
-        nodes = TightNodes.outer(3, Spot(), np.zeros(1, np.int32), np.zeros(1, np.int32), v)
-        assert len(TightNodes.outer(3, Spot(), none, none, v)) == 0
-        (upper,) = space._children._queue(nodes, np.array([w])).upper
+        nodes = TightNodes.outer(3, Prefix(), np.zeros(1, np.int32), np.zeros(1, np.int32), v)
+        assert len(TightNodes.outer(3, Prefix(), none, none, v)) == 0
+        (upper,) = space.branching._queue(nodes, np.array([w])).upper
         assert upper * (size + extras) >= intersection or intersection < v * (size + extras)

@@ -1,0 +1,1 @@
+"""Exact counts that the tight bounds are made of: pairs of concepts, and labels with concepts."""

@@ -1,0 +1,77 @@
+"""Bounds on a last step after a third concept, against all formulas that they must hold for."""
+
+import jax
+import numpy as np
+from helpers.search_cases import seeds
+from helpers.support import examples
+from helpers.tight_cases import (
+    N,
+    assert_bounded,
+    ops_of,
+    some_setting,
+)
+from helpers.tight_checks import in_light_run
+from helpers.tight_helpers import (
+    HERE,
+    each_subset,
+    gram,
+    inputs_of,
+)
+from hypothesis import example, given
+
+from optexp_jax.bounds.tight.operator_set import DIFFERENCE, INTERSECTION, UNION
+from optexp_jax.bounds.tight.search.label_scores import SubproblemLabels, expand, longer_labels
+from optexp_jax.bounds.tight.search.labels import Labels
+from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, SubproblemCache
+from optexp_jax.bounds.tight.theory.row_maxima import row_maxima
+from optexp_jax.formulas.operators import Operator
+
+
+@each_subset
+@examples(4)
+@given(seed=seeds)
+@example(seed=1876630)  # Two filters that are level, but not as compiled code rounds them.
+def test_last_steps(operators: tuple[Operator, ...], seed: int):
+    rng = np.random.default_rng(seed)
+    setting = some_setting(rng, operators)
+    light = rng.random(N) < rng.choice([0.3, 1.0])
+    pairs, chains = setting.chains(2), setting.chains(4)
+    sub, ops = setting.sub, ops_of(operators)
+    inputs = inputs_of(setting, light)
+    with jax.enable_x64(True):
+        rows = row_maxima(inputs)
+    inside, outside = gram(setting)
+    own = np.diagonal(inside) - setting.v * np.diagonal(outside)
+    some = rng.permutation(len(pairs))[:8]
+    labels = Labels(pairs.concepts[some].astype(np.int32), pairs.ops[some].astype(np.int32))
+    # Another label at the other subproblem, in the same calls.
+    other = SubproblemCache(setting.problem).at(Prefix((Step(DIFFERENCE, N - 1),)))
+    label = Labels(np.array([[0, 1]], np.int32), np.array([[UNION]], np.int32))
+    elsewhere = SubproblemLabels(other, label)
+    need = np.full(2, -np.inf)
+    longer = [
+        longer_labels(inputs, rows, part, need, ops)
+        for part in expand([elsewhere, SubproblemLabels(sub, labels)], ops)
+    ]
+    for row in some.tolist():
+        inner, op, held = pairs.concepts[row], int(pairs.ops[row, 0]), pairs.masks[row]
+        i, e = setting.counts
+        bounds = np.full((3, N), -np.inf)
+        for part in longer:
+            mine = (part.labels.inner[:, :2] == inner).all(1) & (part.labels.ops[:, 0] == op)
+            mine &= part.sub == HERE
+            bounds[part.labels.ops[mine, 1], part.labels.inner[mine, 2]] = part.upper[mine]
+        columns = setting.case.columns & held
+        here = chains.take((chains.concepts[:, :2] == inner).all(1) & (chains.ops[:, 0] == op))
+        removed = columns @ i - setting.v * (columns @ e)
+        x, y = here.concepts[:, 2], here.concepts[:, 3]
+        middle, last = here.ops[:, 1], here.ops[:, 2]
+        must = (
+            (last != INTERSECTION)
+            & ((middle != INTERSECTION) | ((last == UNION) & (op != DIFFERENCE)))
+            & ((last != UNION) | in_light_run(here, light))
+            & ((middle != DIFFERENCE) | (last != DIFFERENCE) | (removed[x] <= removed[y]))
+            & ((middle != UNION) | (last != UNION) | ((own - removed)[x] >= (own - removed)[y]))
+        )
+        here = here.take(must)
+        assert_bounded(here, bounds[here.ops[:, 1], here.concepts[:, 2]], setting, "longer_labels")
