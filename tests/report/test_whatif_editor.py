@@ -163,3 +163,14 @@ def test_numbers_of_seven_bits():
     assert whatif_data.varints(values[:0]) == b""
     with pytest.raises(ValueError, match="negative"):
         whatif_data.varints(np.array([-1]))
+
+
+def test_the_editor_fits_a_phone(page: Any):
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True},
+    )
+    try:
+        assert page.execute_script("return document.documentElement.scrollWidth") <= 390
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
