@@ -26,6 +26,8 @@ class LayerFacts:
     what_if: WhatIfFiles | None
     """The data of the editor on the pages of units, where counts are at hand."""
     comparisons: tuple[Comparison, ...]
+    not_compared: tuple[str, ...]
+    """Runs that have no explained unit in common with the main one."""
     links: Mapping[str, str]
     """Pages of concepts."""
     root: str

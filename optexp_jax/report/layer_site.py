@@ -1,5 +1,6 @@
 """The pages of one layer: overview, units, concepts, comparisons."""
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from optexp_jax.comparison import Comparison, compare
 from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.datasets.protocol import BadSampleError
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.pictures import NoPicturesError, SampleImages, SampleOrder
 from optexp_jax.report.compare_page import write_comparison
@@ -20,6 +22,7 @@ from optexp_jax.report.unit_facts import UnitFacts, unit_facts
 from optexp_jax.report.unit_page import UnitPages
 from optexp_jax.report.whatif_files import WhatIfFiles
 from optexp_jax.runs.results import UnitResult
+from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
 
 CHUNK = 16
@@ -56,23 +59,19 @@ def write_layer(
         if what_if is not None and counts is not None and facts[-1].found is not None:
             what_if.write_unit(result.unit, counts, facts[-1].found)
         tell("Counting units", place + 1, len(results))
-    formulas: dict[int, Formula | None] = {unit.unit: unit.formula for unit in facts}
     pictures = None
     if images is not None and layer.source is not None:
+        formulas: dict[int, Formula | None] = {unit.unit: unit.formula for unit in facts}
+        say = functools.partial(tell, "Writing photographs")
         try:
-            pictures = write_pictures(
-                layer.source,
-                images,
-                shown,
-                formulas,
-                folder,
-                lambda done, total: tell("Writing photographs", done, total),
-            )
-        except (NoPicturesError, OSError) as error:
+            pictures = write_pictures(layer.source, images, shown, formulas, folder, say)
+        except (NoPicturesError, BadSampleError, OSError) as error:
             no_pictures = str(error)
     if what_if is not None and pictures is not None:
-        what_if.write_samples(each.galleries[SampleOrder.PEAK] for each in shown.values())
+        tops = [each.galleries[SampleOrder.PEAK] for each in shown.values()]
+        what_if.write_samples(tops, functools.partial(tell, "Writing maps"))
     summary = LayerSummary(tuple(facts), len(layer.run.configuration["units"]), _categories(layer))
+    compared = _compare_all(layer)
     site = LayerFacts(
         layer=layer,
         summary=summary,
@@ -80,7 +79,8 @@ def write_layer(
         pictures=pictures,
         no_pictures=no_pictures,
         images=images,
-        comparisons=tuple(_comparisons(layer)),
+        comparisons=compared.made,
+        not_compared=compared.left_out,
         what_if=what_if,
         links=concept_links(summary),
         root=root,
@@ -88,17 +88,21 @@ def write_layer(
         threshold=threshold,
         folder=folder,
     )
+    _write_pages(site, tell)
+    return LayerEntry(layer.title, summary)
+
+
+def _write_pages(site: LayerFacts, tell: Callable[[str, int, int], None]) -> None:
     pages = UnitPages(site)
-    (folder / "units").mkdir()
-    for place, unit in enumerate(facts):
+    (site.folder / "units").mkdir()
+    n = len(site.summary.units)
+    for place in range(n):
         pages.write(place)
-        tell("Writing pages of units", place + 1, len(facts))
-        del unit
+        tell("Writing pages of units", place + 1, n)
     write_concepts(site)
     for place in range(len(site.comparisons)):
         write_comparison(site, place)
     write_overview(site)
-    return LayerEntry(layer.title, summary)
 
 
 def _counted(
@@ -131,8 +135,26 @@ def _categories(layer: ReportLayer) -> Mapping[str, Any]:
     return dict(zip(table.names, table.categories, strict=True))
 
 
-def _comparisons(layer: ReportLayer) -> Iterator[Comparison]:
+@dataclass(frozen=True)
+class _Comparisons:
+    made: tuple[Comparison, ...]
+    left_out: tuple[str, ...]
+    """Runs that have no explained unit in common with the main one."""
+
+
+def _compare_all(layer: ReportLayer) -> _Comparisons:
     """The other runs, each as `a`, with the main one as `b`: what the main one gains."""
     table = None if layer.source is None else layer.source.table
+    made: list[Comparison] = []
+    left_out: list[str] = []
+    explained = _explained(layer.run)
     for other in layer.others:
-        yield compare(other, layer.run, common=True, table=table)
+        if explained & _explained(other):
+            made.append(compare(other, layer.run, common=True, table=table))
+        else:
+            left_out.append(str(other.path))
+    return _Comparisons(tuple(made), tuple(left_out))
+
+
+def _explained(run: Run) -> set[int]:
+    return {result.unit for result in run.results if result.explanation is not None}

@@ -60,6 +60,7 @@ def write_overview(site: LayerFacts) -> None:
             for name, n in summary.concepts.most_common()
         ],
         no_pictures=site.no_pictures,
+        not_compared=site.not_compared,
         threshold=site.threshold,
     )
 

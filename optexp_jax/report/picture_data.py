@@ -35,9 +35,9 @@ SHOWN = {
     SampleOrder.MISSED: 8,
 }
 """Samples of a unit in each gallery."""
-SIDES = (240, 200, 168, 136, 112)
+SIDES = (240, 200, 168, 136, 112, 96)
 """Longer sides of photographs, in pixels, from which the largest is taken that keeps the size."""
-MOST_BYTES = 70e6
+MOST_BYTES = 50e6
 """Of all photographs together, about."""
 BYTES_PER_PIXEL = 0.26
 """Of a JPEG file of a photograph, at the most."""

@@ -1,6 +1,6 @@
 """The files of the what-if editor in a layer's folder."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,15 @@ class WhatIfFiles:
         write_unit(self._folder / f"{unit}.js", data)
         self._units.add(unit)
 
-    def write_samples(self, galleries: Iterable[Sequence[int]]) -> None:
+    def write_samples(
+        self, galleries: Iterable[Sequence[int]], tell: Callable[[int, int], None]
+    ) -> None:
         """Maps of the samples that editors draw on."""
-        for sample in sorted({sample for samples in galleries for sample in samples}):
+        every = sorted({sample for samples in galleries for sample in samples})
+        for place, sample in enumerate(every):
             path = self._folder / "samples" / f"{sample}.js"
             write_sample(path, sample, sample_data(self._table, sample))
+            tell(place + 1, len(every))
 
     def links(self, unit: int) -> Mapping[str, Any] | None:
         """Where the editor of a unit finds its data, seen from the layer's folder."""

@@ -1,18 +1,20 @@
 """The folder of a report: what is in it, what it replaces, and reports without pictures."""
 
+import os
 import re
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.report_cases import IMAGE, N_UNITS, SCRIPT, ReportRuns
+from helpers.report_cases import IMAGE, N_UNITS, SCRIPT, ReportRuns, make_runs
 from helpers.run_cases import small_table
 
 import optexp_jax as ox
 from optexp_jax import cli
 from optexp_jax.report import ReportSettings, build_report
 from optexp_jax.runs import BitmapUnits, explain_layer
+from optexp_jax.runs.store import RunStore
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 VENDORED = (
@@ -78,6 +80,29 @@ def test_units_in_memory_have_a_report_without_pictures(tmp_path: Path):
     page = build_report([run], tmp_path / "out", sources={run.path: source})
     assert "Step by step" in (tmp_path / "out/units/0.html").read_text()
     assert "unique" in (tmp_path / "out/units/0.html").read_text()
+
+
+def test_runs_that_are_not_done_yet(tmp_path: Path):
+    source = BitmapUnits(small_table(), np.random.default_rng(0).random((4, 10, 6, 6)) < 0.3)
+    one = explain_layer(tmp_path / "one", source, ox.Optimal(length=2), units=[0])
+    other = explain_layer(tmp_path / "other", source, ox.NetDissect(), units=[3])
+    text = build_report([one, other], tmp_path / "out").read_text()
+    assert "Not compared" in text
+    RunStore.create(tmp_path / "new", one.asked).close()
+    text = build_report([tmp_path / "new"], tmp_path / "out").read_text()
+    assert "No unit is explained yet; 1 were asked for" in text
+
+
+def test_a_photograph_that_cannot_be_read_costs_the_pictures_only(tmp_path: Path):
+    runs = make_runs(tmp_path)
+    (photo, *_) = sorted((tmp_path / "data/images").iterdir())
+    held = photo.stat()
+    photo.write_bytes(b"x" * held.st_size)
+    os.utime(photo, ns=(held.st_atime_ns, held.st_mtime_ns))
+    page = build_report([runs.optimal], tmp_path / "out")
+    assert "No pictures" in page.read_text()
+    assert photo.name in page.read_text()
+    test_every_link_leads_to_a_file(tmp_path / "out")
 
 
 def test_several_layers_have_an_index(runs: ReportRuns, tmp_path: Path):
