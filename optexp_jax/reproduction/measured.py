@@ -120,7 +120,9 @@ def _compilation(
 
 
 def _is_over(found: Explanation, budget: float) -> bool:
-    return found.stats.stopped_by is not None or found.stats.seconds.total > budget
+    """Stopped by its budget, or longer than that for other reasons than compilation."""
+    stats = found.stats
+    return stats.stopped_by is not None or (stats.seconds.total > budget and not stats.compilations)
 
 
 def _first(results: Sequence[UnitResult]) -> str:

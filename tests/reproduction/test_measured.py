@@ -74,6 +74,7 @@ def test_what_was_stopped_counts_as_more():
 
 def test_a_beam_cannot_be_stopped_but_is_over_budget():
     assert measure([result(0, 11.0), result(1, 1.0)]).n_over == 1
+    assert measure([result(0, 11.0, compilations=1), result(1, 1.0)]).n_over == 0
 
 
 def test_failed_units_are_counted():
