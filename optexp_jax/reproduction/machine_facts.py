@@ -1,13 +1,19 @@
 """Where figures were made: the machine, how busy it was, and versions."""
 
+import dataclasses
+import json
 import os
 import platform
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import psutil
 
 from optexp_jax.runs.configuration import versions
+from optexp_jax.stores.durable import write_whole
+
+FILE = "machine.json"
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,20 @@ class MachineFacts:
             load=round(os.getloadavg()[0], 2),
             versions=versions(),
         )
+
+    @classmethod
+    def kept_in(cls, folder: Path) -> "MachineFacts":
+        """Of the machine that began the runs in a folder: this one, if there are none yet.
+
+        Runs that are done are not done again, wherever their table is printed.
+        """
+        path = folder / FILE
+        if path.exists():
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        found = cls.here()
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(dataclasses.asdict(found), indent=2).encode())
+        return found
 
     def __str__(self) -> str:
         jax_version, python = self.versions.get("jax", "?"), self.versions["python"]

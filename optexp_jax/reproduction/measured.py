@@ -46,7 +46,7 @@ class MeasuredWork:
     seconds: MeanAndStd
     """Of the search and the quantities it needs; without units that JAX compiled programs for."""
     compilation: float | None
-    """Seconds that these took longer in total, and the first unit when nothing was compiled.
+    """Seconds that these took longer in total than others, and the first unit than the second time.
 
     None if that one was stopped, or if no unit went without.
     """
@@ -94,25 +94,35 @@ def measure_results(
         expanded=MeanAndStd.of([float(each.stats.expanded) for each in found]),
         estimated=MeanAndStd.of([float(each.stats.estimated) for each in found]),
         seconds=seconds,
-        compilation=_compilation(compiling, first, seconds.mean) if timed else None,
+        compilation=_compilation(compiling, seconds.mean, first, results) if timed else None,
         timed_with_compilation=not timed,
         iou=MeanAndStd.of([each.iou for each in found]),
     )
 
 
 def _compilation(
-    compiling: Sequence[float], first: Sequence[UnitResult], usual: float
+    compiling: Sequence[float],
+    usual: float,
+    first: Sequence[UnitResult],
+    results: Sequence[UnitResult],
 ) -> float | None:
-    """What units took above the usual because of compilation."""
-    found = [each.explanation for each in first if each.explanation is not None]
-    if any(each.stats.stopped_by is not None for each in found):
-        return None
-    seconds = [*compiling, *(each.stats.seconds.total for each in found)]
-    return math.fsum(max(0.0, each - usual) for each in seconds)
+    """What units took longer because of compilation; None where that cannot be told."""
+    longer = [max(0.0, each - usual) for each in compiling]
+    again = {each.unit: each.explanation for each in results}
+    for result in first:
+        cold, warm = result.explanation, again.get(result.unit)
+        if cold is None or warm is None:
+            continue
+        if cold.stats.stopped_by is not None or warm.stats.stopped_by is not None:
+            return None
+        longer.append(max(0.0, cold.stats.seconds.total - warm.stats.seconds.total))
+    return math.fsum(longer)
 
 
 def _is_over(found: Explanation, budget: float) -> bool:
-    return found.stats.stopped_by is not None or found.stats.seconds.total > budget
+    """Stopped by its budget, or longer than that for other reasons than compilation."""
+    stats = found.stats
+    return stats.stopped_by is not None or (stats.seconds.total > budget and not stats.compilations)
 
 
 def _first(results: Sequence[UnitResult]) -> str:

@@ -133,9 +133,9 @@ def run_rows(
     budget = request.budget or (
         BUDGET if request.data is not None else preset.stand_in(request.small).budget
     )
-    machine = MachineFacts.here()
     layer = prepare_layer(preset, request, Path(folder), say)
     home = Path(folder) / _folder_name(preset, layer, budget)
+    machine = MachineFacts.kept_in(home)
 
     def run(name: str, row: AlgorithmRow, units: tuple[int, ...]) -> Run:
         say(name)

@@ -54,6 +54,9 @@ def test_low_on_a_stand_in(folder: Path):
     assert len({record["iou_mean"] for record in records}) == 1
     # The paper's estimates follow from its beams: 15 formulas expanded give 695 to 705.
     assert float(records[5]["visited_mean"]) == float(records[5]["estimated_mean"]) <= 705
+    # The machine is the one that did the work, with the load that it had then.
+    (kept,) = folder.glob("low-*-3-s/machine.json")
+    assert json.loads(kept.read_text(encoding="utf-8")) == dataclasses.asdict(report.machine)
     stored = json.loads(report.to_json())
     assert stored["stand_in"] is True
     assert stored["warning"] == WARNING

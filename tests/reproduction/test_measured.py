@@ -37,9 +37,13 @@ def test_population_deviation():
 def test_compilation_is_apart():
     work = measure([result(0, 1.0), result(1, 8.0, compilations=1), result(2, 3.0)])
     assert work.seconds == MeanAndStd(2.0, 1.0)
-    assert work.compilation == pytest.approx((8 - 2) + (9 - 2))
+    assert work.compilation == pytest.approx((8 - 2) + (9 - 1))
     assert not work.timed_with_compilation
     assert work.n_over == 0
+
+
+def test_compilation_of_a_unit_that_was_stopped_is_not_known():
+    assert measure([result(0, 10.0, stopped=True), result(1, 1.0)]).compilation is None
 
 
 def test_where_everything_compiled_that_is_said():
@@ -70,6 +74,7 @@ def test_what_was_stopped_counts_as_more():
 
 def test_a_beam_cannot_be_stopped_but_is_over_budget():
     assert measure([result(0, 11.0), result(1, 1.0)]).n_over == 1
+    assert measure([result(0, 11.0, compilations=1), result(1, 1.0)]).n_over == 0
 
 
 def test_failed_units_are_counted():
