@@ -21,6 +21,9 @@ from optexp_jax.counts.scores import Score
 BLOCK_BYTES = 2**25
 """Memory for the prefixes of one block, at eight bytes a signature."""
 
+SURE = 0.2
+"""Share of the budget after which the pace so far is believed."""
+
 Held = Bool[np.ndarray, " signatures"]
 
 
@@ -41,8 +44,9 @@ class _Pace:
 
     def check(self, done: int, total: int) -> None:
         """OverBudgetError if all of it, at the pace so far, would not end in time."""
-        whole = (time.perf_counter() - self.start) * total / done
-        if whole > self.budget:
+        taken = time.perf_counter() - self.start
+        whole = taken * total / done
+        if taken > SURE * self.budget and whole > self.budget:  # the first blocks are slower
             raise OverBudgetError(f"about {whole:,.0f} s at the pace of its first formulas")
 
 

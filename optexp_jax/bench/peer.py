@@ -26,6 +26,8 @@ from optexp_jax.internal.memory import available_memory
 
 PACKAGE = "compositional-explanations"
 NOT_INSTALLED = f'{PACKAGE} is not installed (pip install "optexp-jax[bench]"); ours runs alone.'
+NOT_RUN = "not run"
+"""How the reason begins of a search that was never begun: nothing is known about its time."""
 COPIES = 4
 """How often the masks are held at once: here, in the peer, and twice while they are passed on."""
 
@@ -107,7 +109,7 @@ class Peer:
         table = self._table
         needed = table.n_concepts * table.n_locations
         if not self._bitmaps or COPIES * needed > available_memory():
-            raise OverBudgetError(f"not run: its masks would be {needed / 1e9:,.1f} GB")
+            raise OverBudgetError(f"{NOT_RUN}: its masks would be {needed / 1e9:,.1f} GB")
         np.savez(
             path,
             masks=np.stack([table.mask(name) for name in table.names]),

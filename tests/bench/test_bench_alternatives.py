@@ -92,6 +92,17 @@ def test_what_exceeds_its_budget_is_told_and_not_tried_again():
     assert method_row(every[0], units, PLAN).units == 3
 
 
+def test_nothing_is_said_of_the_time_of_what_was_never_begun():
+    def refused(_: int) -> Finding:
+        raise OverBudgetError("not run: its masks would be 300 GB")
+
+    every = [made_up(TIGHT, finds(1, 2)), made_up("peer", refused)]
+    units, _ = time_units("here", every, 1, PLAN, nothing)
+    row = method_row(every[1], units, PLAN)
+    assert row.at_least is None
+    assert "not run: its masks would be 300 GB" in row.cells()
+
+
 def tiny() -> BenchData:
     table = disjoint_scenes(5, 12, size=8)
     return planted_data("tiny", "a test", table, 2)

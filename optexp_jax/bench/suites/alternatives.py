@@ -26,7 +26,7 @@ from optexp_jax.bench.data import (
 )
 from optexp_jax.bench.memory import MemoryProbe
 from optexp_jax.bench.outcome import Outcome, Role, disagreements
-from optexp_jax.bench.peer import NOT_INSTALLED, Peer, peer_version
+from optexp_jax.bench.peer import NOT_INSTALLED, NOT_RUN, Peer, peer_version
 from optexp_jax.bench.plan import BenchPlan
 from optexp_jax.bench.report import BenchFigure, BenchTable, SuiteReport, number
 from optexp_jax.bench.turns import Spread, Tell, Turns, interleave, ratios
@@ -184,6 +184,7 @@ def method_row(contender: Contender, units: Sequence[UnitTurns], plan: BenchPlan
         for unit in units
         if name in unit.turns and unit.turns[name].over_budget is not None
     ]
+    begun = [reason for reason in stopped if reason and not reason.startswith(NOT_RUN)]
     scores = [unit.outcomes[name].score for unit in ended if name in unit.outcomes]
     known = [score for score in scores if score is not None]
     references = [unit.turns[plan.reference] for unit in units if plan.reference in unit.turns]
@@ -195,7 +196,7 @@ def method_row(contender: Contender, units: Sequence[UnitTurns], plan: BenchPlan
         compiling=max((unit.turns[name].compiling for unit in ended), default=0.0),
         to_reference=_spread(ended, name, plan.reference),
         to_limit=_spread(ended, name, LOWER_LIMIT),
-        at_least=plan.budget / statistics.median(reference) if stopped and reference else None,
+        at_least=plan.budget / statistics.median(reference) if begun and reference else None,
         over_budget=stopped[0] if stopped else None,
         mean_iou=statistics.fmean(score.iou for score in known) if known else None,
         best=sum(_is_best(unit, name) for unit in ended),
