@@ -126,7 +126,6 @@ _HOMES = {
         "iou",
         "iou_many",
     ),
-    "optexp_jax.search": ("Progress",),
     "optexp_jax.validation": ("choose_length", "confidence_set", "held_out", "stability"),
     "optexp_jax.search": (
         "AbstractOrder",

@@ -120,7 +120,9 @@ def start_explaining(layer: StoredLayer, run: Path, *options: str) -> subprocess
 class SlowBounds(ox.AbstractBounds):
     """Bounds with which a unit takes long enough to be interrupted."""
 
-    def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
+    def open(
+        self, problem: Problem, batch_size: int | None = None, *, prepared: object = None
+    ) -> AbstractSpace[Any]:
         time.sleep(0.1)
         return ox.TightBounds().open(problem, batch_size)
 

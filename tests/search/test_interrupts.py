@@ -40,7 +40,9 @@ class Forgetful(ox.AbstractBounds):
 
     inner: ox.AbstractBounds = eqx.field(default=ox.PaperBounds())
 
-    def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[Any]:
+    def open(
+        self, problem: Problem, batch_size: int | None = None, *, prepared: object = None
+    ) -> AbstractSpace[Any]:
         space = self.inner.open(problem, batch_size)
         space.recover = lambda: False
         return space

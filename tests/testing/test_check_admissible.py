@@ -138,7 +138,9 @@ class Spoiled(ox.AbstractBounds):
 
     space: type[PaperSpace] = eqx.field(static=True)
 
-    def open(self, problem: Problem, batch_size: int | None = None) -> AbstractSpace[PaperNodes]:
+    def open(
+        self, problem: Problem, batch_size: int | None = None, *, prepared: object = None
+    ) -> AbstractSpace[PaperNodes]:
         return self.space(problem, ox.PaperBounds(), 8 if batch_size is None else batch_size)
 
 
