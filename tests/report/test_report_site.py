@@ -88,7 +88,7 @@ def test_runs_that_are_not_done_yet(tmp_path: Path):
     other = explain_layer(tmp_path / "other", source, ox.NetDissect(), units=[3])
     text = build_report([one, other], tmp_path / "out").read_text()
     assert "Not compared" in text
-    RunStore.create(tmp_path / "new", one.asked).close()
+    RunStore.create(tmp_path / "new", one.asked, inputs=None).close()
     text = build_report([tmp_path / "new"], tmp_path / "out").read_text()
     assert "No unit is explained yet; 1 were asked for" in text
 
