@@ -15,6 +15,7 @@ import numpy as np
 
 import optexp_jax as ox
 from optexp_jax.activations import ActivationStore
+from optexp_jax.bounds.base import Prepared
 from optexp_jax.concepts import ConceptTable
 from optexp_jax.datasets import DatasetSpec
 from optexp_jax.datasets.build import build_table
@@ -121,7 +122,7 @@ class SlowBounds(ox.AbstractBounds):
     """Bounds with which a unit takes long enough to be interrupted."""
 
     def open(
-        self, problem: Problem, batch_size: int | None = None, *, prepared: object = None
+        self, problem: Problem, batch_size: int | None = None, *, prepared: Prepared | None = None
     ) -> AbstractSpace[Any]:
         time.sleep(0.1)
         return ox.TightBounds().open(problem, batch_size)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optexp_jax as ox
+from optexp_jax.bounds.base import Prepared
 from optexp_jax.bounds.paper import exact_prefixes as known
 from optexp_jax.methods.optimal import Optimal
 from optexp_jax.search import AbstractSpace, Progress
@@ -41,7 +42,7 @@ class Forgetful(ox.AbstractBounds):
     inner: ox.AbstractBounds = eqx.field(default=ox.PaperBounds())
 
     def open(
-        self, problem: Problem, batch_size: int | None = None, *, prepared: object = None
+        self, problem: Problem, batch_size: int | None = None, *, prepared: Prepared | None = None
     ) -> AbstractSpace[Any]:
         space = self.inner.open(problem, batch_size)
         space.recover = lambda: False

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Int64, PyTree
 
 import optexp_jax as ox
 from optexp_jax.bounds import LabelBatch, ProblemView, TopBott
+from optexp_jax.bounds.base import Prepared
 from optexp_jax.bounds.paper.nodes import PaperNodes
 from optexp_jax.bounds.paper.space import PaperSpace
 from optexp_jax.bounds.tight.search.labels import Labels
@@ -139,7 +140,7 @@ class Spoiled(ox.AbstractBounds):
     space: type[PaperSpace] = eqx.field(static=True)
 
     def open(
-        self, problem: Problem, batch_size: int | None = None, *, prepared: object = None
+        self, problem: Problem, batch_size: int | None = None, *, prepared: Prepared | None = None
     ) -> AbstractSpace[PaperNodes]:
         return self.space(problem, ox.PaperBounds(), 8 if batch_size is None else batch_size)
 
