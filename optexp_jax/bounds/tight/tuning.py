@@ -30,7 +30,7 @@ class Tuning:
     few_concepts: float
     """The size for few concepts, as a share of all; 0 keeps all of them. More sizes would save some
     time, and take more to compile than they save."""
-    small_sub: int = SMALL_TABLE
+    small_subproblem: int = SMALL_TABLE
     """Concepts of a subproblem up to which `unrefined` pairs are not bounded a second time: they
     are expanded as soon."""
     unrefined: int = 128
@@ -70,7 +70,7 @@ class Tuning:
         with half of the concepts get a size of their own.
         """
         many = cls.of(SMALL_TABLE + 1).without_warm_up()
-        return replace(many, few_concepts=1 / 2, small_sub=0, fetched_cells=0)
+        return replace(many, few_concepts=1 / 2, small_subproblem=0, fetched_cells=0)
 
     def without_warm_up(self) -> "Tuning":
         """The same, for searches that are a warm-up themselves."""

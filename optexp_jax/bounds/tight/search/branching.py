@@ -181,7 +181,7 @@ class Branching:
         kept = batch.allowed & (highest >= need[:, None])
         bound = partial(triple_bounds, batch.inputs, ops=self._ops)
         # So few of small subproblems are expanded as soon as they are bounded again.
-        small = batch.inputs.n_concepts <= self._tuning.small_sub
+        small = batch.inputs.n_concepts <= self._tuning.small_subproblem
         few = self._tuning.unrefined if small else -1
         return self._by_both(batch, kept, batch.bounds_of_rows(self._ops), need, bound, few)
 
