@@ -144,7 +144,7 @@ def declared() -> set[str]:
 
 
 RUNTIME_EXTRAS = ("torch", "coco", "table", "report", "plot", "dask", "bench")
-IMPORT_NAMES = {"pillow": "PIL", "vl_convert_python": "vl_convert"}
+IMPORT_NAMES = {"pillow": "PIL", "pyyaml": "yaml", "vl_convert_python": "vl_convert"}
 NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision"}
 """What JAX and pandas import; what brings distributed; what is imported by a name in a string."""
 BROUGHT = {"distributed", "IPython"}

@@ -1,8 +1,9 @@
 """YOLO segmentation: a text file of polygons for each image, in parts of its width and height."""
 
-import importlib
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from optexp_jax.datasets.folder_entries import ConceptList
 from optexp_jax.datasets.images import IMAGE_SUFFIXES
@@ -80,13 +81,6 @@ def _table(root: Path, given: str | None) -> Path:
 def _names(path: Path) -> dict[int, str]:
     if path.suffix.lower() not in (".yaml", ".yml"):
         return {row.value: row.name for row in read_name_list(path) if row.value is not None}
-    try:
-        yaml: Any = importlib.import_module("yaml")
-    except ImportError as error:
-        raise ImportError(
-            "Reading data.yaml needs PyYAML: pip install pyyaml; or write the names into "
-            "classes.txt, one a line."
-        ) from error
     try:
         content: Any = yaml.safe_load(read_text(path, "YOLO"))
     except (yaml.YAMLError, RecursionError) as error:
