@@ -22,7 +22,7 @@ install_import_hook("optexp_jax", "helpers.support.typecheck")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-pytest_plugins = ["helpers.chaos"]
+pytest_plugins = ["helpers.chaos", "helpers.report_fixtures"]
 
 QUICK_EXAMPLES = 60
 

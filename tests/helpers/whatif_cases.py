@@ -23,6 +23,7 @@ NAMES = (
     *("<script>window.bitten = 1</script>", "</script>", "&amp;", 'say "yes"', "it's", "\\", "\\n"),
     *("", " ", "\n", "\t", "\x00", "\u200b", "\xa0", "\u2028", "é", "e\u0301", "日本", "\u0378"),
     *("\U0001f600", "\ud83d\ude00", "\ud83d", "\U000e0001", "(", "x,y", "[a]", "'", "`"),
+    *("bus, coach", "car, auto", "car; wagon", " tram , trolley"),
     *("nothing", "nothing else", "all", "all again", "a" * 250, "a" * 249 + "b"),
 )
 """Names that are hard to read, to print or to put on a page."""

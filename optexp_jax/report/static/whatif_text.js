@@ -11,6 +11,8 @@
   const APOSTROPHE = 39;
   const OPEN = 40;
   const CLOSE = 41;
+  const COMMA = 44;
+  const SEMICOLON = 59;
   const BACKSLASH = 92;
   const SHORT = new Map([[92, 92], [34, 34], [110, 10], [114, 13], [116, 9]]);
   const SHORT_ESCAPES = new Map([[92, "\\\\"], [34, '\\"'], [10, "\\n"], [13, "\\r"], [9, "\\t"]]);
@@ -37,6 +39,16 @@
     );
   }
 
+  // What stands in front of the first comma or semicolon, without the space around it.
+  function firstSynonym(name) {
+    const cut = name.findIndex((point) => point === COMMA || point === SEMICOLON);
+    let end = cut < 0 ? name.length : cut;
+    let start = 0;
+    while (start < end && isSpace(name[start])) start++;
+    while (start < end && isSpace(name[end - 1])) end--;
+    return name.slice(start, end);
+  }
+
   class FormulaError extends Error {
     constructor(problem, position, message) {
       super(message);
@@ -52,6 +64,12 @@
       this.operators = operators;
       this.edges = edges;
       this.ids = new Map(names.map((name, id) => [name.join(), id]));
+      this.synonyms = new Map();
+      names.forEach((name, id) => {
+        const first = firstSynonym(name).join();
+        if (!this.synonyms.has(first)) this.synonyms.set(first, []);
+        this.synonyms.get(first).push(id);
+      });
       this.spellings = operators
         .map((operator, index) => ({ index, words: operator.name.split(" ") }))
         .sort((a, b) => b.words.length - a.words.length);
@@ -121,25 +139,30 @@
     // The ids of a formula's concepts and operators; a FormulaError says what is wrong with a text.
     parse(text) {
       const chain = new Parser(text, this).chain();
-      const concepts = chain.concepts.map((token) => {
-        const id = this.ids.get(token.value.join());
-        if (id === undefined) {
-          const message = this.unknownConcept(token.value);
-          throw new FormulaError(message, token.position, message);
-        }
-        return id;
-      });
-      const twice = chain.concepts.find(
-        (token, place) => concepts.lastIndexOf(concepts[place]) !== place,
-      );
-      if (twice !== undefined) {
-        const again = chain.concepts[concepts.lastIndexOf(this.ids.get(twice.value.join()))];
+      const concepts = chain.concepts.map((token) => this.findConcept(token));
+      const place = concepts.findIndex((id, k) => concepts.lastIndexOf(id) !== k);
+      if (place >= 0) {
+        const again = chain.concepts[concepts.lastIndexOf(concepts[place])];
         const message =
           "concepts of a formula must be distinct, " +
-          `${this.repr(twice.value)} stands there twice`;
+          `${this.repr(this.names[concepts[place]])} stands there twice`;
         throw new FormulaError(message, again.position, message);
       }
       return { concepts, operators: chain.operators };
+    }
+
+    // The concept of this name, or the one whose first synonym it is.
+    findConcept(token) {
+      const name = token.value;
+      const id = this.ids.get(name.join());
+      if (id !== undefined) return id;
+      const found = this.synonyms.get(name.join()) || [];
+      if (found.length === 1) return found[0];
+      const all = found.map((each) => this.quoteName(this.names[each])).join(", ");
+      const message = found.length
+        ? `several concepts are called ${this.quoteName(name)}: ${all}; write one of these names`
+        : this.unknownConcept(name);
+      throw new FormulaError(message, token.position, message);
     }
 
     unknownConcept(name) {

@@ -1,4 +1,4 @@
-"""A report that the tests of this folder look at, built once."""
+"""A report that tests look at, built once, and a browser to look at it with."""
 
 from collections.abc import Iterator
 from pathlib import Path
