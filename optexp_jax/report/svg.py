@@ -89,6 +89,7 @@ def styled(picture: Any) -> Any:
         titleFontSize=12,
         titleFontWeight="normal",
         labelLimit=150,
+        labelFlush=False,
     )
     legend = altair.LegendConfig(labelColor=INK, titleColor=INK, labelFontSize=11, titleFontSize=12)
     return picture.configure(

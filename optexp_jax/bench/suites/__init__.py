@@ -15,7 +15,7 @@ SUITES = {
     "tight": "the tight search at the scale of Broden and of ADE20K",
     "paper": "the published search and the beams, counted and timed",
     "table": "building a concept table and counting units on it",
-    "activations": "counting a layer's units from raw activations; needs torch",
+    "activations": "counting a layer's units from raw activations, with torch",
     "workers": "two worker processes against one",
 }
 MAIN_SUITES = ("alternatives", "growth")
