@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from helpers.browser import open_browser
 from helpers.report_cases import ReportRuns, make_runs
-
 from optexp_jax.report import build_report
 
 

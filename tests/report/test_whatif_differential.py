@@ -46,7 +46,7 @@ def test_formulas_in_browser_and_python(browser: Any, tmp_path: Path, fresh_seed
     open_editor(browser, write_case(tmp_path / "page", case, found))
     right = [random_text(rng, NAMES) for _ in range(N_TEXTS)]
     wrong = [damage(rng, text) for text in right]
-    synonyms = ["bus", "car", "tram", "x", "bus OR car", 'bus OR "bus, coach"', '"bus, coach" OR bus']
+    synonyms = ["bus", "car", "tram", "x", "bus OR car", 'bus OR "bus, coach"']
     texts = [*filter(is_typed, [*right, *wrong]), "", " ", str(found.formula), "a" * 247, *synonyms]
     wanted = [in_python(case, found, text) for text in texts]
     assert sum("iou" in each for each in wanted) > N_TEXTS // 3
