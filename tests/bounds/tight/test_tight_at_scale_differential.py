@@ -29,24 +29,36 @@ def by_enumeration(table: ox.ConceptTable, neuron: ox.NeuronCounts, length: int)
         if score[0] * best[1] > best[0] * score[1]:
             best = score
 
-    def joined(left: np.ndarray) -> np.ndarray:
-        """Counts of `left∘x` for all x and operators; a repeated concept only makes it shorter."""
+    def joined(left: np.ndarray, used: np.ndarray) -> np.ndarray:
+        """Counts of `left∘x` for all operators and all x that a row of `left` does not have.
+
+        A repeated concept would not only make a formula shorter: `((a AND NOT b) OR c) AND a` is no
+        chain of distinct concepts.
+        """
         own, alone = left @ counts, masks @ counts
         shared = np.stack(
             [(left * part) @ masks.T.astype(float) for part in counts.T], axis=2
         )  # [left, x, 2]
         own, alone = own[:, None], alone[None]
-        return np.concatenate([own + alone - shared, shared, own - shared], axis=1).reshape(-1, 2)
+        found = np.stack([own + alone - shared, shared, own - shared], axis=1)  # [left, 3, x, 2]
+        return np.moveaxis(found, 1, 2)[~used].reshape(-1, 2)
 
-    def grow(left: np.ndarray, steps: int) -> None:
+    def grow(left: np.ndarray, used: np.ndarray, steps: int) -> None:
         """Offer what one step makes of each mask, and then what more steps do."""
-        offer(joined(left))
-        for mask in left if steps > 1 else ():
-            wider = np.concatenate([mask | masks, mask & masks, mask & ~masks])
-            grow(np.unique(wider, axis=0), steps - 1)
+        offer(joined(left, used))
+        if steps == 1:
+            return
+        row, x = np.nonzero(~used)
+        wider = [left[row] | masks[x], left[row] & masks[x], left[row] & ~masks[x]]
+        taken = used[row] | np.eye(len(masks), dtype=bool)[x]
+        kept = np.unique(np.hstack([np.concatenate(wider), np.tile(taken, (3, 1))]), axis=0)
+        for start in range(0, len(kept), 2**13):
+            part = kept[start : start + 2**13]
+            grow(part[:, : masks.shape[1]], part[:, masks.shape[1] :], steps - 1)
 
     offer(masks @ counts)
-    grow(masks, length - 1)
+    if length > 1:
+        grow(masks, np.eye(len(masks), dtype=bool), length - 1)
     return best
 
 
