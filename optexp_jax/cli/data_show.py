@@ -43,7 +43,11 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         "--columns", metavar="N", type=at_least(1), default=4, help="images a row (default: 4)"
     )
     parser.add_argument(
-        "--tile", metavar="PIXELS", type=at_least(32), default=224, help="size of an image (224)"
+        "--tile",
+        metavar="PIXELS",
+        type=at_least(32),
+        default=224,
+        help="size of an image (default: 224)",
     )
     parser.add_argument(
         "--spread",

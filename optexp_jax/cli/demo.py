@@ -44,7 +44,7 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         "--length",
         type=at_least(1),
         default=3,
-        help="most concepts in a formula (default: 3); 4 takes minutes",
+        help="most concepts in a formula (default: 3); 4 takes a minute",
     )
     parser.add_argument(
         "--report",

@@ -38,7 +38,8 @@ class LayerInputs:
     layer: str | None = None
     """The model's layer, a name that `optexp layers` lists."""
     range: str = "quantile"
-    """Which activations count as active: quantile:SHARE, clusters:K:CLUSTER or range:LOW:HIGH."""
+    """Which activations count as active: quantile:SHARE, the highest (quantile alone is
+    quantile:0.005), clusters:K:CLUSTER or range:LOW:HIGH."""
 
     def __post_init__(self) -> None:
         if (self.table is None) == (self.data is None):

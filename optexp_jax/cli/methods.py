@@ -68,7 +68,7 @@ def _options_of_all(
     for cls in classes.values():
         for option in options_of(cls, prefix=prefix, skip=skip):
             having = _having(option.name.removeprefix(prefix), classes)
-            users = "" if len(having) > 2 else f"[{', '.join(having)}] "
+            users = "" if len(having) > 3 else f"[{', '.join(having)}] "
             found.setdefault(option.name, dataclasses.replace(option, help=f"{users}{option.help}"))
     return list(found.values())
 

@@ -47,7 +47,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
             type=float,
             nargs=3,
             metavar=("R", "G", "B"),
-            help=f"{name} of the colours, of 1 (default: ImageNet's)",
+            help=f"{name} of the colours, which go from 0 to 1 (default: ImageNet's)",
         )
     parser.add_argument(
         "--layout",

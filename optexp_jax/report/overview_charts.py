@@ -190,12 +190,10 @@ def _categories(summary: LayerSummary) -> Figure:
             color=_two("of", ["units", "concepts"]),
         )
     )
-    told = "; ".join(
-        f"{name}: {n} units, {concepts[name]} concepts" for name, n in units.most_common()
-    )
+    told = "; ".join(f"{name} {n} and {concepts[name]}" for name, n in units.most_common())
     return Figure(
         "Categories",
-        f"Units whose formula uses a category, and its different concepts. {told}.",
+        f"Units whose formula uses a category, and how many of its concepts they use: {told}.",
         draw(picture),
     )
 
@@ -219,7 +217,7 @@ def _operators(summary: LayerSummary) -> Figure:
         for operator in unit.formula.operators
     )
     rows = [{"value": name, "n": n} for name, n in counted.most_common()]
-    told = ", ".join(f"{name} {n} times" for name, n in counted.most_common())
+    told = ", ".join(f"{name} {n}" for name, n in counted.most_common())
     return Figure(
         "Operators", f"In all formulas together: {told or 'none'}.", _bars(rows, "operator")
     )

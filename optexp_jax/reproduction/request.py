@@ -34,7 +34,7 @@ class TableRequest:
     budget: float | None = None
     """Seconds after which the search for a unit stops; it is then reported as above that."""
     small: bool = False
-    """A small stand-in and few units: minutes, to see what the table looks like."""
+    """A small stand-in and few units: a minute, to see what the table looks like."""
 
     def __post_init__(self) -> None:
         _one_of("preset", self.preset, PRESETS)

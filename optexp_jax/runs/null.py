@@ -35,7 +35,8 @@ class NullModel:
     """
 
     n: int
-    """Draws; the smallest p-value there can be is 1 / (1 + n)."""
+    """How often each unit is explained with its maps shuffled over the samples; the smallest
+    p-value there can be is 1 / (1 + n)."""
     shift: bool = False
     """Also roll every map by random rows and columns, for concepts that keep to a place."""
     seed: int = 0

@@ -16,7 +16,7 @@ class UnitChoice:
     """Units by name, or so many at random; all of them if neither is given."""
 
     units: str | None = None
-    """Numbers and ranges such as 0-49,100."""
+    """Numbers and ranges such as 0-49,100; all units if none are named or drawn."""
     random: int | None = None
     """So many units drawn without repetition, as published: Python's random.sample."""
     seed: int = 0

@@ -33,7 +33,7 @@ each_subset = pytest.mark.parametrize(
 
 
 HERE = 1
-"""The setting's subproblem among those of `regions_of`."""
+"""The setting's subproblem among those of `inputs_of`."""
 
 
 def inputs_of(setting: Setting, light: np.ndarray | None = None) -> BoundInputs:

@@ -1,4 +1,4 @@
-"""The operators of a step: which of the three operators it is."""
+"""The three operators of a step, by number, and which of them may be used."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from optexp_jax.formulas.operators import AND, AND_NOT, OR, Operator
 from optexp_jax.search.problem import Problem
 
 UNION, INTERSECTION, DIFFERENCE = 0, 1, 2
-"""The operators of a pair: a OR b, a AND b, a AND NOT b."""
+"""The numbers of a OR b, a AND b and a AND NOT b."""
 
 OPERATORS = (OR, AND, AND_NOT)
-"""The operator of each operator."""
+"""The operator of each number."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How float64 is kept from making a bound too low: all of it, in one subproblem.
+"""How float64 is kept from making a bound too low: all of it, in one file.
 
 Counts are integers below 2**53, so they, their sums and their differences are exact in float64.
 What rounds is v times a count, and every sum that has such a term. Let u = 2**-53. A product is

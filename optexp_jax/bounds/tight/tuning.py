@@ -82,7 +82,7 @@ class Tuning:
 PAIR_CHUNK = 128
 """Pairs that are bounded again at once, with their overlaps with every concept."""
 FEWEST_ROWS, ROW_CELLS = 32, 2**15
-"""RowMaxima of so many cells, or so many rows, are fetched at once."""
+"""At least so many rows are fetched at once, or as many as have so many cells."""
 STACKED_SUBPROBLEMS, STACKED_CELLS = 16, 2**20
 """Subproblems that are looked at together: at most so many, and cells of their Gram matrices."""
 LABELS_AT_ONCE, FEW_LABELS = 128, 8

@@ -1,4 +1,4 @@
-"""The few pairs, out of all of some subproblems, that a bound leaves."""
+"""Subproblems that are looked at together, and the few of their pairs that a bound leaves."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -168,7 +168,7 @@ class SubproblemBatch:
     need: Float64[np.ndarray, " filled"]
     """The W that an inner part needs at each subproblem; infinite for those that fill up."""
     light: Bool[np.ndarray, "filled concepts"]
-    """Concepts that are not heavy, as `regions` has them."""
+    """Concepts that are not heavy, as `inputs` has them."""
     rank: Int32[Array | np.ndarray, "filled concepts"]
     inputs: BoundInputs
     maxima: RowMaxima
@@ -229,7 +229,7 @@ class SubproblemBatch:
 
 
 class BatchCache:
-    """Makes views, and remembers the last one of each subproblem that was looked at by itself."""
+    """Makes batches, and remembers the last one of each subproblem that was looked at by itself."""
 
     def __init__(self, order: Ranking):
         self._order = order

@@ -65,7 +65,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a chain: a operator (which operator) and a concept."""
+    """One step of a chain: an operator, by its number in `OPERATORS`, and a concept."""
 
     op: int
     concept: int
