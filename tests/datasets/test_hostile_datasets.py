@@ -119,17 +119,20 @@ def test_links_in_a_circle_come_to_an_end(tmp_path: Path):
     assert time.monotonic() - started < 5
 
 
-def test_deep_folders_are_listed(tmp_path: Path):
-    folder = os.getcwd()
+def test_deep_folders_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    depth = 1200  # More than Python nests calls.
+    monkeypatch.chdir(tmp_path)
+    for _ in range(depth):
+        os.mkdir("d")
+        os.chdir("d")
+    Path("a.png").touch()
     try:
-        os.chdir(tmp_path)
-        for _ in range(1200):  # More than Python nests calls.
-            os.mkdir("d")
-            os.chdir("d")
-        Path("a.png").touch()
-    finally:
-        os.chdir(folder)
-    assert len(files_below(tmp_path, [".png"])) == 1
+        assert len(files_below(tmp_path, [".png"])) == 1
+    finally:  # pytest cannot remove such a folder, and a later run would stumble over it
+        Path("a.png").unlink()
+        for _ in range(depth):
+            os.chdir("..")
+            os.rmdir("d")
 
 
 # Files that say nonsense.
