@@ -64,6 +64,5 @@ def best_concept(table: ConceptTable, neuron: NeuronCounts) -> SingleConcept:
 def concept_intersections(
     table: ConceptTable, neuron: NeuronCounts
 ) -> Int64[np.ndarray, " concepts"]:
-    """Active locations of every concept, from the few signatures that have any."""
-    touched = np.flatnonzero(neuron.inside)
-    return table.signatures.incidence[touched].T @ neuron.inside[touched]
+    """Active locations of every concept."""
+    return table.signatures.incidence.T @ neuron.inside
