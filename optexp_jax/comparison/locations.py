@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from optexp_jax.comparison.loaded_run import LoadedRun
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.formulas.formula import Formula
@@ -45,10 +43,7 @@ class Locations:
 
     def same(self, a: Formula, b: Formula) -> bool | None:
         """Whether both hold at the same locations; None without a table."""
-        if self.table is None:
-            return None
-        # Every signature is that of some location.
-        return bool(np.array_equal(self.table.holds(a), self.table.holds(b)))
+        return None if self.table is None else self.table.same_locations(a, b)
 
 
 def _open_table(run: Run) -> ConceptTable:

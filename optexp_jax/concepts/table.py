@@ -213,6 +213,10 @@ class ConceptTable:
         _check_formula(formula)
         return formula.evaluate(lambda name: self.signatures.membership(self.concept_id(name)))
 
+    def same_locations(self, a: Formula, b: Formula) -> bool:
+        """Whether two formulas hold at the same locations; a signature may have none."""
+        return a == b or not ((self.holds(a) ^ self.holds(b)) & (self.sizes > 0)).any()
+
     def mask(self, formula: Formula | str) -> Bool[np.ndarray, "samples *location"]:
         """Where the formula (or concept name) holds, by location."""
         if isinstance(formula, str):

@@ -192,13 +192,8 @@ def score_resample(
         found.status is Status.OPTIMAL,
         score,
         out_of_bag,
-        recurs=found.formula is not None and same_locations(table, found.formula, stored),
+        recurs=found.formula is not None and table.same_locations(found.formula, stored),
     )
-
-
-def same_locations(table: ConceptTable, a: Formula, b: Formula) -> bool:
-    """Whether two formulas hold at the same locations of the table."""
-    return a == b or not ((table.holds(a) ^ table.holds(b)) & (table.sizes > 0)).any()
 
 
 def _check_level(level: float) -> None:

@@ -18,6 +18,7 @@ import optexp_jax as ox
 from optexp_jax.comparison import Category, Comparison
 from optexp_jax.comparison.comparing import compare_with_first
 from optexp_jax.comparison.comparison import COMPARISON_COLUMNS
+from optexp_jax.comparison.locations import Locations
 from optexp_jax.methods import AbstractMethod
 from optexp_jax.runs import BitmapUnits, Run, explain_layer
 
@@ -348,3 +349,11 @@ def test_three_runs_are_all_held_against_one_another(tmp_path: Path):
     for runs in itertools.permutations([beam, good, bad]):
         with pytest.raises(ox.ContradictionError):
             compare_with_first(runs)
+
+
+def test_signatures_without_locations_make_no_difference():
+    table = ox.ConceptTable.from_signatures([[0], [1], [0, 1]], [3, 0, 2], ["a", "b"])
+    a, both = ox.Formula.concept("a"), ox.Formula.parse("a OR b")
+    assert Locations(table).same(a, both)
+    assert not Locations(table).same(a, ox.Formula.concept("b"))
+    assert Locations().same(a, both) is None
