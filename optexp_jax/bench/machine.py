@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import psutil
 
+from optexp_jax.internal.processor import processor_name
+
 PACKAGES = (
     "optexp-jax",
     "jax",
@@ -39,7 +41,7 @@ class Machine:
         found = {name: installed_version(name) for name in packages}
         return cls(
             platform=platform.platform(),
-            processor=_processor(),
+            processor=processor_name(),
             cpu_count=os.cpu_count() or 1,
             memory_bytes=psutil.virtual_memory().total,
             load=round(os.getloadavg()[0], 2),
@@ -61,12 +63,3 @@ def installed_version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()

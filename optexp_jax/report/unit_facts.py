@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.formula_steps import FormulaStep, formula_steps
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.counts.neuron_summary import NeuronSummary
 from optexp_jax.counts.scores import highest_rows
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formulas.formula import Formula
-from optexp_jax.report.steps import FormulaStep, formula_steps
 from optexp_jax.runs.results import UnitResult
 
 

@@ -3,13 +3,13 @@
 import dataclasses
 import json
 import os
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 
 import jax
 import psutil
 
+from optexp_jax.internal.processor import processor_name
 from optexp_jax.runs.configuration import versions
 from optexp_jax.stores.durable import write_whole
 
@@ -33,7 +33,7 @@ class MachineFacts:
     def here(cls) -> "MachineFacts":
         """Of this machine, now."""
         return cls(
-            processor=_processor(),
+            processor=processor_name(),
             cores=len(os.sched_getaffinity(0)),
             memory_gib=round(psutil.virtual_memory().total / 2**30, 1),
             device=jax.devices()[0].device_kind,
@@ -61,12 +61,3 @@ class MachineFacts:
             f"{self.processor}, {self.cores} cores, {self.memory_gib:g} GiB, computing on "
             f"{self.device}, load {self.load:g}, Python {python}, jax {jax_version}"
         )
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()

@@ -8,11 +8,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from helpers.run_cases import memory_layer, shapes_layer, stored_layer
-from helpers.strategies import Case, cases
-from helpers.support import as_users_run_it, examples
-from hypothesis import given
 
 import optexp_jax as ox
+from optexp_jax.counts.formula_steps import formula_steps
 from optexp_jax.explanation import RunnerUp
 from optexp_jax.pictures import NoPicturesError, SampleImages, draw_overlay, unit_masks
 from optexp_jax.runs import NullModel, Run, UnitResult, explain_layer
@@ -20,7 +18,6 @@ from optexp_jax.runs import NullModel, Run, UnitResult, explain_layer
 matplotlib = pytest.importorskip("matplotlib")
 
 from optexp_jax import plot  # noqa: E402
-from optexp_jax.plot.step_contributions import step_quantities  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -153,44 +150,23 @@ FOUND = ox.Explanation(
 )
 
 
-@examples(25)
-@given(case=cases())
-def test_steps_are_counted_on_masks(case: Case):
-    if not case.neuron.size or len(case.names) < 2:
-        return
-    formula = ox.Formula((case.names[0], case.names[1]), (ox.AND_NOT,))
-    with as_users_run_it():
-        steps = step_quantities(case.table, case.neuron, formula)
-    depth = np.sum([case.mask(ox.Formula.concept(name)) for name in case.names], axis=0)
-    for row, part in enumerate((ox.Formula.concept(formula.canonical.concepts[0]), formula)):
-        held = case.mask(part)
-        wanted = [
-            int((held & where & kind).sum())
-            for where in (case.bitmap, ~case.bitmap)
-            for kind in (depth == 1, depth > 1)
-        ]
-        assert [int(q[row]) for q in (steps.iu, steps.ic, steps.eu, steps.ec)] == wanted
-        score = int((held & case.bitmap).sum()) / int((held | case.bitmap).sum())
-        assert steps.iou[row] == pytest.approx(score)
-
-
 def test_contributions_show_what_steps_change():
     layer = memory_layer(1)
     counts = layer.table.count(layer.bitmap(0))
     formula = ox.Formula.parse("(sky OR sea) AND NOT boat").canonical
-    steps = step_quantities(layer.table, counts, formula)
+    changes = [step.change for step in formula_steps(layer.table, counts, formula)]
     figure = plot.contributions(layer.table, counts, formula)
     inside, outside = figure.axes[:2]
-    for axes, quantities in ((inside, (steps.iu, steps.ic)), (outside, (steps.eu, steps.ec))):
-        for bars, counted in zip(axes.containers, quantities, strict=True):
+    for axes, what in ((inside, "intersection"), (outside, "extras")):
+        for bars, kind in zip(axes.containers, ("unique", "common"), strict=True):
             widths = [bar.get_width() for bar in bars]
-            assert widths == list(np.diff(counted, prepend=0))
+            assert widths == [getattr(change, f"{kind}_{what}") for change in changes]
         # Both bars of a step together reach what the step changes.
         for unique, common in zip(*axes.containers, strict=True):
             if np.sign(unique.get_width()) == np.sign(common.get_width()):
                 assert common.get_x() == unique.get_x() + unique.get_width()
     labels = [label.get_text() for label in inside.get_yticklabels()]
-    assert labels == list(steps.labels)
+    assert labels[:2] == ["sea", "OR sky"]
     assert labels[2].startswith("AND NOT boat")
     assert f"IoU {ox.iou(layer.table, counts, formula).iou:.3f}" in words(figure)
     nothing = ox.Explanation(None, 0, 4, 0.0, ox.Status.OPTIMAL)

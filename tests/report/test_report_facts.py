@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optexp_jax as ox
+from optexp_jax.counts.formula_steps import formula_steps
 from optexp_jax.counts.quantities import formula_quantities
 from optexp_jax.formulas.operators import operator_from_json
 from optexp_jax.report.formula_text import as_latex, as_python
@@ -20,7 +21,6 @@ from optexp_jax.report.formula_view import shown_name
 from optexp_jax.report.layers import report_layers
 from optexp_jax.report.pages import to_json
 from optexp_jax.report.picture_data import pack_mask
-from optexp_jax.report.steps import formula_steps
 from optexp_jax.report.unit_facts import highest_of_any_formula
 
 XOR = ox.Operator("XOR", p=True, q=True, r=False)
