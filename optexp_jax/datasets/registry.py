@@ -29,6 +29,7 @@ KINDS: dict[str, Opener | str] = {
     "panoptic": "optexp_jax.datasets.panoptic:open_panoptic",
     "soft": "optexp_jax.datasets.soft:open_soft",
     "shapes": "optexp_jax.datasets.shapes:open_shapes",
+    "via": "optexp_jax.datasets.via:open_via",
     "yolo": "optexp_jax.datasets.yolo:open_yolo",
 }
 
