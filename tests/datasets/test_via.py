@@ -295,9 +295,7 @@ def test_tables_that_are_refused(tmp_path: Path, text: str, said: str):
 def test_images_that_were_scaled_since(tmp_path: Path):
     path = write(tmp_path / "via.json", metadata(save_images(tmp_path), {"a.png": [SAIL]}))
     save(tmp_path / "a.png", picture(0, (10, 15)))
-    with pytest.raises(
-        BadSampleError, match=r"changed since it was annotated.* scaled or crop"
-    ):
+    with pytest.raises(BadSampleError, match=r"changed since it was annotated.* scaled or crop"):
         open_via(path)[0]
     save(tmp_path / "a.png", picture(9, SHAPE), "L")  # another file, of the same shape
     assert open_via(path)[0].maps
