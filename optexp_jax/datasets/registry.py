@@ -30,6 +30,7 @@ KINDS: dict[str, Opener | str] = {
     "soft": "optexp_jax.datasets.soft:open_soft",
     "shapes": "optexp_jax.datasets.shapes:open_shapes",
     "via": "optexp_jax.datasets.via:open_via",
+    "voc": "optexp_jax.datasets.voc:open_voc",
     "yolo": "optexp_jax.datasets.yolo:open_yolo",
 }
 

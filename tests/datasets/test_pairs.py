@@ -93,6 +93,41 @@ def test_items_that_are_dictionaries():
             from_pairs(odd, NAMES, **told)[0]
 
 
+class HuggingFaceLike:
+    """What `datasets.Dataset` gives: rows as dictionaries, with images decoded or stored arrays."""
+
+    def __init__(self, column: str, decode: Any):
+        self._rows = [{"image": decode(p), column: decode(v)} for p, v in pairs(np.uint8)]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self._rows[key] if isinstance(key, int) else [row[key] for row in self._rows]
+
+
+@pytest.mark.parametrize("decode", [
+    lambda v: Image.fromarray(np.asarray(v)),  # features.Image
+    lambda v: np.asarray(v).astype(np.int64),  # Array3D and Array2D, with_format("numpy")
+    lambda v: torch.from_numpy(np.array(v)),  # with_format("torch")
+    lambda v: np.asarray(v).tolist(),  # Array3D and Array2D without a format
+])  # fmt: skip
+@pytest.mark.parametrize("column", ["annotation", "segmentation_map"])
+def test_rows_of_huggingface(decode: Any, column: str):
+    dataset = from_pairs(HuggingFaceLike(column, decode), NAMES)
+    for x in range(3):
+        np.testing.assert_array_equal(dataset[x].image, PICTURES[x])
+        np.testing.assert_array_equal(masks_of(dataset[x], 3, SHAPE), expected(x))
+
+
+def test_lists_that_are_no_array():
+    rows = [{"image": PICTURES[0], "mask": [[1, 2], [3]]}]
+    with pytest.raises(BadSampleError, match="its parts differ in shape"):
+        from_pairs(rows, NAMES)[0]
+    with pytest.raises(BadSampleError, match="got int64 from 0 to 256"):
+        from_pairs([([[0, 256]], [[0, 1]])], NAMES)[0]
+
+
 class NoLength:
     def __iter__(self) -> Any:
         return iter(pairs())
