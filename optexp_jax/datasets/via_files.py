@@ -69,7 +69,7 @@ def read_via(path: Path) -> ViaFile:
         raise LayoutError(f"VIA: {path} is not JSON: {error}") from error
     if _is_version_3(content):
         raise LayoutError(
-            f"VIA: {path} is a project of VIA 3, which is not read; export its regions as COCO."
+            f"VIA: {path} is a project of VIA 3, which is not read; convert its regions to COCO."
         )
     entries = _entries(content)
     if entries is None:
