@@ -161,7 +161,7 @@ def to_rgb(image: Any, what: str) -> UInt8[np.ndarray, "height width 3"]:
                 "uint8."
             )
         values = np.rint(values * 255).astype(np.uint8)
-    elif values.dtype in (np.int32, np.int64) and 0 <= values.min() <= values.max() <= 255:
+    elif np.issubdtype(values.dtype, np.signedinteger) and 0 <= values.min() <= values.max() <= 255:
         values = values.astype(np.uint8)  # Lists of numbers come so, and arrays of HuggingFace.
     if values.dtype != np.uint8:
         raise TypeError(
