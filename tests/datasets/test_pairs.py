@@ -281,6 +281,27 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     sys.modules.pop("my_pairs")
 
 
+@pytest.mark.parametrize(("module", "body", "said"), [
+    ("failing0", "return from_pairs((p for p in ITEMS), ['a'])", "got generator. Pass list(...)"),
+    ("failing1", "return {}['lost']", "raised KeyError: 'lost'"),
+    ("failing2", "return ITEMS", "must return a dataset, with concepts(), len and [index]; got list."),
+])  # fmt: skip
+def test_functions_that_fail_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, module: str, body: str, said: str
+):
+    (tmp_path / f"{module}.py").write_text(
+        "from optexp_jax.datasets import from_pairs, register_kind\n"
+        f"ITEMS = [(1, 2)]\n@register_kind\ndef made():\n    {body}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["data", "build", f"{module}:made", "--out", "t.zarr"]) == 1
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert (f"{module}.py, line 5)" in told) == ("raised" in told)
+    sys.modules.pop(module)
+
+
 def test_soft_masks():
     scores = [np.random.default_rng(x).random((2, *SHAPE), np.float32) for x in range(3)]
     dataset = from_pairs(list(zip(PICTURES, scores, strict=True)), ["dog", "cat"], thresholds=0.5)
