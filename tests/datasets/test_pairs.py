@@ -284,7 +284,7 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 @pytest.mark.parametrize(("module", "body", "said"), [
     ("failing0", "return from_pairs((p for p in ITEMS), ['a'])", "got generator. Pass list(...)"),
     ("failing1", "return {}['lost']", "raised KeyError: 'lost'"),
-    ("failing2", "return ITEMS", "must return a dataset, with concepts(), len and [index]; got list."),
+    ("failing2", "return ITEMS", "must return a dataset, with concepts(), len and [index]; got"),
 ])  # fmt: skip
 def test_functions_that_fail_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, module: str, body: str, said: str
