@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optexp_jax.datasets.folder_entries import ConceptList
+from optexp_jax.datasets.json_kinds import hint_at_kind
 from optexp_jax.datasets.layout import listing, short
 from optexp_jax.datasets.protocol import ConceptInfo, LayoutError
 
@@ -109,9 +110,9 @@ def read_annotations(files: Sequence[Path]) -> CocoAnnotations:
                 images[entry["image_id"]].regions.append(region)
         except (KeyError, TypeError, AttributeError) as error:
             raise LayoutError(
-                f"COCO: {path} is not complete ({short(error)}). It must have images (id, "
-                "file_name, height, width), categories (id, name) and annotations (image_id, "
-                "category_id, segmentation) that refer to them."
+                f"COCO: {path} is not complete ({short(error)}).{hint_at_kind(content, 'coco')} It "
+                "must have images (id, file_name, height, width), categories (id, name) and "
+                "annotations (image_id, category_id, segmentation) that refer to them."
             ) from error
     concepts = vocabulary.infos()
     if not concepts or not images:

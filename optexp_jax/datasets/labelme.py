@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from optexp_jax.datasets.folder_entries import ConceptList
+from optexp_jax.datasets.json_kinds import hint_at_kind
 from optexp_jax.datasets.layout import check_names_inside, check_root, files_below, listing, short
 from optexp_jax.datasets.orientation import Exif
 from optexp_jax.datasets.outlines import Outline, OutlinedImage, OutlinedImages, Shape, to_points
@@ -33,12 +34,14 @@ def open_labelme(root: Path, *, exif: str | None = None) -> OutlinedImages:
     check_root(root, "labelme", "JSON files of labelme", lambda folder: bool(_json_files(folder)))
     vocabulary = ConceptList()
     strays: list[str] = []
+    hint = ""
     entries: dict[str, OutlinedImage] = {}
     files: list[Path] = []
     for path in _json_files(root):
         content = _load(path)
         if not isinstance(content, dict) or "shapes" not in content or "imagePath" not in content:
             strays.append(path.name)
+            hint = hint or hint_at_kind(content, "labelme").replace(" It", f" {path.name}", 1)
             continue
         entry = _entry(content, path, root, vocabulary)
         if entry.name in entries:
@@ -48,7 +51,7 @@ def open_labelme(root: Path, *, exif: str | None = None) -> OutlinedImages:
     if not entries or not vocabulary.infos():
         raise LayoutError(
             f"labelme: no JSON file in {root} has `shapes` with labels and an `imagePath`; there "
-            f"are {listing(strays) or 'no others'}."
+            f"are {listing(strays) or 'no others'}.{hint}"
         )
     if strays:
         _LOG.warning("%s: %d JSON files are not labelme's: %s", root, len(strays), listing(strays))

@@ -18,6 +18,7 @@ from optexp_jax.datasets.coco_files import (
 )
 from optexp_jax.datasets.folder_entries import ConceptList
 from optexp_jax.datasets.images import read_colours
+from optexp_jax.datasets.json_kinds import hint_at_kind
 from optexp_jax.datasets.labelled_images import AbstractLabelledImages
 from optexp_jax.datasets.layout import check_names_inside, inside, short
 from optexp_jax.datasets.orientation import Exif
@@ -131,10 +132,10 @@ def _read(path: Path, vocabulary: ConceptList) -> tuple[PanopticImage, ...]:
         names = {entry["id"]: entry["file_name"] for entry in content["images"]}
         entries = [_image(entry, names, meaning, path) for entry in content["annotations"]]
     except (KeyError, TypeError, AttributeError) as error:
-        instances = " It holds instances: that is the kind coco." if _is_instances(content) else ""
+        hint = hint_at_kind(content, "panoptic")
         raise LayoutError(
-            f"COCO panoptic: {path} is not complete ({short(error)}).{instances} It must have "
-            "images (id, file_name), categories (id, name) and annotations (image_id, file_name, "
+            f"COCO panoptic: {path} is not complete ({short(error)}).{hint} It must have images "
+            "(id, file_name), categories (id, name) and annotations (image_id, file_name, "
             "segments_info with id and category_id)."
         ) from error
     if not entries or not meaning:
@@ -154,13 +155,6 @@ def _image(
     if not all(type(number) is int for number in segments):
         raise LayoutError(f"COCO panoptic: {path}, {name}: ids of segments are whole numbers.")
     return PanopticImage(name, png, segments)
-
-
-def _is_instances(content: Any) -> bool:
-    try:
-        return "segmentation" in content["annotations"][0]
-    except (KeyError, TypeError, IndexError):
-        return False
 
 
 def _mask_folder(found: CocoFiles, path: Path, given: str | None, png: str) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optexp_jax.datasets.json_kinds import hint_at_kind
 from optexp_jax.datasets.layout import read_text, short
 from optexp_jax.datasets.protocol import LayoutError
 
@@ -75,7 +76,7 @@ def read_via(path: Path) -> ViaFile:
     if entries is None:
         raise LayoutError(
             f"VIA: {path} holds no annotations of VIA: neither {_METADATA} nor images with "
-            "filename and regions."
+            f"filename and regions.{hint_at_kind(content, 'via')}"
         )
     images = tuple(_image(entry, f"{path}, {short(key)}") for key, entry in entries.items())
     return ViaFile(images, _default_folder(content))

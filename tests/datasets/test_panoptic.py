@@ -100,7 +100,7 @@ def test_the_wrong_reader_is_named(root: Path):
     with pytest.raises(LayoutError, match=r"holds panoptic annotations.*panoptic:.*val2017\.json"):
         open_coco(path)
     instances = {**content(), "annotations": [{"image_id": 139, "segmentation": []}]}
-    with pytest.raises(LayoutError, match="It holds instances: that is the kind coco"):
+    with pytest.raises(LayoutError, match="It holds instances of COCO: that is the kind coco"):
         open_panoptic(write(root / "annotations" / "instances_val2017.json", instances))
 
 
