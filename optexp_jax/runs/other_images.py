@@ -18,6 +18,13 @@ from optexp_jax.validation.resamples import MOST_RESAMPLES, Folds, Resamples, ma
 from optexp_jax.validation.stability import Stability, StoredUnit, resample_units
 
 MOST_FOLDS = 100_000
+OTHER_IMAGES_COLUMNS = (
+    *("folds", "held_out_iou", "held_out_spread", "in_sample_iou"),
+    *("chosen_length", "held_out_by_length"),
+    *("resamples", "resampling", "recurrence", "concept_shares"),
+    *("interval_low", "interval_high", "out_of_bag_iou"),
+    *("noise", "confidence_size", "confidence_complete", "in_all", "in_some", "simplest"),
+)
 
 
 @dataclass(frozen=True)
@@ -94,8 +101,8 @@ class OtherImagesResult:
     chosen: ChosenLength | None = None
 
     def row(self) -> dict[str, Any]:
-        """As columns of a table."""
-        row: dict[str, Any] = {}
+        """As columns of a table; those that were not asked for are empty."""
+        row: dict[str, Any] = dict.fromkeys(OTHER_IMAGES_COLUMNS)
         if self.held_out is not None:
             row |= {
                 "folds": len(self.held_out.folds),

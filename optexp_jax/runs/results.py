@@ -59,7 +59,8 @@ class UnitResult:
             "p_value": None if self.null is None else self.null.p_value,
             "null_mean": None if self.null is None else self.null.mean,
             "null_highest": None if self.null is None else self.null.highest,
-            **({} if self.other_images is None else self.other_images.row()),
+            **dict.fromkeys(("p_family", "q_value")),  # of all units of a run, if it is known
+            **(OtherImagesResult() if self.other_images is None else self.other_images).row(),
             **_neuron_row(found),
             "runners_up": [
                 {"formula": str(other.formula), "iou": other.iou} for other in found.runners_up
