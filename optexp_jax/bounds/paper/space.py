@@ -71,6 +71,12 @@ class PaperBounds(AbstractBounds):
     def open(
         self, problem: Problem, batch_size: int | None = None, *, prepared: Prepared | None = None
     ) -> "PaperSpace":
+        if problem.base is not None:
+            raise ValueError(
+                "The published estimates are made for the IoU, with OR, AND, AND NOT and operators of "
+                "your own. For another objective, or a trade-off, use TightBounds() and OR, AND and "
+                "AND NOT only."
+            )
         return PaperSpace(problem, self, BATCH_SIZE if batch_size is None else batch_size)
 
 

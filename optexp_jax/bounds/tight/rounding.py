@@ -73,9 +73,9 @@ def outward(bounds: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
     return bounds * jnp.where(bounds < 0, _DOWN, _UP)
 
 
-def needed(v: float, neuron_size: int) -> float:
-    """The W that a formula needs for an IoU of v, rounded down."""
-    return v * neuron_size * _DOWN
+def needed(v: float, base: float) -> float:
+    """The W that a formula needs for a value of v, rounded down."""
+    return v * base * _DOWN
 
 
 def left_for(w: float, inside: int, paid: float) -> float:
@@ -83,14 +83,12 @@ def left_for(w: float, inside: int, paid: float) -> float:
     return w * _UP - inside * _DOWN + paid * _UP
 
 
-def iou_at_most(
-    w: Float64[np.ndarray, "*shape"], neuron_size: int
-) -> Float64[np.ndarray, "*shape"]:
-    """The IoU of formulas with W of at most w, if it is v or more; rounded up.
+def iou_at_most(w: Float64[np.ndarray, "*shape"], base: float) -> Float64[np.ndarray, "*shape"]:
+    """The value of formulas with W of at most w, if it is v or more; rounded up.
 
     I − v·E <= w means IoU <= w / |N|, or IoU < v: extras pull the ratio towards v (Proposition 1).
     """
-    return w / neuron_size * _UP
+    return w / base * _UP
 
 
 def near_tie(iou: float) -> float:
