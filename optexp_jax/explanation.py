@@ -250,7 +250,8 @@ class Explanation:
             return None
         return (
             f"{stopped_by.reason} after {self.stats.seconds.total:.3g} s, at "
-            f"{self.objective.title} {self.value:.4f} with upper bound {self.upper_bound:.4f}: {stopped_by.advice}"
+            f"{self.objective.title} {self.value:.4f} with upper bound {self.upper_bound:.4f}: "
+            f"{stopped_by.advice}"
         )
 
     def show(self, images: Sequence[Any] = ()) -> None:

@@ -18,7 +18,9 @@ from optexp_jax.runs.run import Run
 from optexp_jax.runs.summary import RunSummary
 
 LOWEST_FIRST = ("unit", "formula", "p_value")
-HIGHEST_FIRST = ("iou", "single_iou", "active", "precision", "recall", "seconds")
+HIGHEST_FIRST = (
+    *("iou", "single_iou", "active", "precision", "recall", "f1", "cosine", "phi", "seconds"),
+)
 SORTS = (*LOWEST_FIRST, *HIGHEST_FIRST)
 """Columns that units can be sorted by, and which end comes first."""
 WIDE = 115

@@ -1,6 +1,6 @@
 """Metrics of a formula for a neuron, all from the same four exact counts.
 
-With `I = |L ∩ N|`, `E = |L \\ N|`, `|N|` active locations of `T`, and `s = I + E` those of the formula:
+With `I = |L ∩ N|`, `E = |L \\ N|`, `|N|` active locations of `T`, and `s = I + E`, the formula's:
 
 | metric | is |
 |---|---|

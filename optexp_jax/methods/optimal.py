@@ -50,8 +50,8 @@ def _objective(name: object) -> Objective:
 class Optimal(AbstractMethod):
     """The formula of at most `length` concepts with the highest IoU, proved by branch and bound.
 
-    `objective` asks for the highest F1, cosine or phi instead. Then `upper_bound`, `gap` and `status`
-    of the result are about that metric. For phi there is no formula if none has one above 0.
+    `objective` asks for the highest F1, cosine or phi instead. Then `upper_bound`, `gap` and
+    `status` are about that metric. For phi there is no formula if none has one above 0.
 
     The search can be stopped early, by `time_limit` in seconds, when the gap to the upper bound is
     at most `gap`, or when more than `max_nodes` nodes wait; the result then is 'feasible', with the
@@ -134,8 +134,8 @@ class Optimal(AbstractMethod):
             )
         if not isinstance(self.bounds, TightBounds) or set(self.operators) - set(DEFAULT_OPERATORS):
             raise ValueError(
-                f"objective={self.objective.value!r} is proved by TightBounds(), with OR, AND and AND "
-                "NOT. Pass other bounds or operators with objective='iou' or 'f1' only."
+                f"objective={self.objective.value!r} is proved by TightBounds(), with OR, AND and "
+                "AND NOT. Pass other bounds or operators with objective='iou' or 'f1' only."
             )
 
     def run(self, table: ConceptTable, neuron: NeuronCounts) -> Explanation:
@@ -253,7 +253,8 @@ class Optimal(AbstractMethod):
 
     @property
     def formula_space(self) -> FormulaSpace:
-        return FormulaSpace(self.length, self.operators, self._keep.most, self.within)
+        keep = self._keep.most, self.within
+        return FormulaSpace(self.length, self.operators, *keep, self.objective)
 
     def _problem(
         self, table: ConceptTable, neuron: NeuronCounts, base: Fraction | None = None

@@ -12,7 +12,7 @@ from optexp_jax.runs.database import RunStoreError, damaged, in_our_words
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.seals import seal
 
-FORMAT = 4
+FORMAT = 5
 STATES = ("waiting", "claimed", "done", "failed")
 KEYS = {"format", "id", "configuration", "inputs", "origin", "created", "sessions"}
 """What a run tells about itself."""

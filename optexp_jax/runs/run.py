@@ -49,6 +49,10 @@ def explain_layer(
     given to it at a time. Units that failed are kept as they are unless `retry_failed`.
     """
     method = Optimal() if method is None else method
+    if null is not None and getattr(method, "objective", "iou") in ("cosine", "phi"):
+        raise ValueError(
+            "The null model compares IoUs. Leave it out, or use objective='iou' or 'f1'."
+        )
     opened = open_source(source) if isinstance(source, AbstractOpener) else source
     configuration = Configuration(
         method=method,

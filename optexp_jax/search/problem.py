@@ -33,7 +33,8 @@ class Problem:
     base: Fraction | None = None
     """What every union has besides extras: formulas are compared by `I / (base + E)`.
 
-    None is |N|, and makes that the IoU. Any positive number will do (`docs/explanation/trade_off.md`).
+    None is |N|, and makes that the IoU. Any positive number will do
+    (`docs/explanation/trade_off.md`).
     """
 
     @property

@@ -73,9 +73,8 @@ class PaperBounds(AbstractBounds):
     ) -> "PaperSpace":
         if problem.base is not None:
             raise ValueError(
-                "The published estimates are made for the IoU, with OR, AND, AND NOT and operators of "
-                "your own. For another objective, or a trade-off, use TightBounds() and OR, AND and "
-                "AND NOT only."
+                "The published estimates are made for the IoU. For another objective, or a "
+                "trade-off, use TightBounds() with OR, AND and AND NOT only."
             )
         return PaperSpace(problem, self, BATCH_SIZE if batch_size is None else batch_size)
 

@@ -1,5 +1,6 @@
 """The hull by the dichotomic scheme: its two ends, then what is above each pair of neighbours."""
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -136,7 +137,8 @@ class HullSearch:
         if not known:
             return []
         chain: list[Point] = []
-        for point in sorted(self._inside(known), key=lambda each: (each.extras, -each.intersection)):
+        inside = self._inside(known)
+        for point in sorted(inside, key=lambda each: (each.extras, -each.intersection)):
             if chain and point.intersection <= chain[-1].intersection:
                 continue
             while len(chain) > 1 and not _turns(chain[-2], chain[-1], point):
@@ -151,7 +153,7 @@ class HullSearch:
         chain = self._chain()
         corners = [corner.at for corner in self._searches.corners]
         found: list[TradeOffSegment] = []
-        for left, right in zip(chain, chain[1:], strict=False):
+        for left, right in itertools.pairwise(chain):
             rise = Fraction(right.intersection - left.intersection)
             slope = rise / (right.extras - left.extras)
             weight = left.intersection - slope * left.extras

@@ -1,9 +1,9 @@
 """The formula with the highest cosine or phi, proved, by as few searches as it takes.
 
-Both metrics are quasi-convex in (E, I) where they are positive: the points where a metric is at most c
-are a convex set (`docs/explanation/trade_off.md`). So over what is inside the fence the metric is highest at
-a corner. While some corner is as good as the best formula, a search cuts it off, or finds the formula
-that is there.
+Both metrics are quasi-convex in (E, I) where they are positive: the points where a metric is at
+most c are a convex set (`docs/explanation/trade_off.md`). So inside the fence the metric is highest
+at a corner. While some corner is as good as the best formula, a search cuts it off, or finds the
+formula that is there.
 """
 
 from fractions import Fraction

@@ -1,8 +1,9 @@
 """The plane of formulas: extras E to the right, intersections I upward, in exact fractions.
 
-A search with base M that ends at the value u proves `I <= u·(M + E)` for all formulas: no point lies
-above the line of slope u through (−M, 0). Such lines, with `E >= 0` and what can be covered at most,
-fence in all formulas. The fence is a concave chain of corners (`docs/explanation/trade_off.md`).
+A search with base M that ends at the value u proves `I <= u·(M + E)` for all formulas: no point is
+above the line of slope u through (−M, 0). Such lines, with `E >= 0` and what can be covered at
+most, fence in all formulas. The fence is a concave chain of corners
+(`docs/explanation/trade_off.md`).
 """
 
 import math

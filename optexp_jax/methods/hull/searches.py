@@ -134,8 +134,8 @@ class PivotSearches:
     def most_precise(self) -> Fraction:
         """A base with which the most precise formula has the highest value.
 
-        Let `I1/E1 > I2/E2`. Then `I1·E2 − I2·E1 >= 1`, and `I1/(M + E1) > I2/(M + E2)` if that is more
-        than `M·(I2 − I1)`, for which M below 1/|N| is enough. Of equals the largest comes first.
+        Let `I1/E1 > I2/E2`. Then `I1·E2 − I2·E1 >= 1`, and `I1/(M + E1) > I2/(M + E2)` if that is
+        more than `M·(I2 − I1)`, for which M below 1/|N| is enough. Of equals the largest is first.
         """
         return Fraction(1, self.facts.margins.active + 1)
 
