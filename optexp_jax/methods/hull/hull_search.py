@@ -61,8 +61,10 @@ class HullSearch:
         if not searches.n_searches:
             # The best IoU: mostly inside the range, and with it there is a formula to begin with.
             return Fraction(searches.facts.margins.active)
+        if searches.stopped_at is not None:
+            return searches.stopped_at
         if not searches.found:
-            return None if searches.stopped_by is None else Fraction(1)
+            return None
         for end in (self._steep_end(), self._flat_end()):
             if end is not None:
                 return end

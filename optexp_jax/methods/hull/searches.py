@@ -68,6 +68,11 @@ class PivotSearches:
         self.clock.go_on(limits.time_limit)
 
     @property
+    def stopped_at(self) -> Fraction | None:
+        """The base of the search that did not come to its end; None if all did."""
+        return None if self._pending is None else self._pending.base
+
+    @property
     def known(self) -> dict[Point, Candidate]:
         """All formulas that were found."""
         return {**self.tried, **self.found}
