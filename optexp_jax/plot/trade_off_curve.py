@@ -62,11 +62,14 @@ def trade_off(
     axes.set_xlabel("extras, as a share of |N|")
     axes.set_ylabel("recall")
     proved = "proved" if curve.status == "optimal" else "not all of it proved"
-    axes.set_title(f"{len(extras)} best trade-offs, {proved}", fontsize="medium")
+    many = f"{len(extras)} best trade-off{'' if len(extras) == 1 else 's'}"
+    axes.set_title(f"{many}, {proved}", fontsize="medium")
     clear_spines(axes)
     handles, labels = axes.get_legend_handles_labels()
     where = "outside lower center"
-    legend = figure.legend(handles, labels, frameon=False, loc=where, fontsize="small")
+    legend = figure.legend(
+        handles, labels, frameon=False, loc=where, fontsize="small", markerscale=0.6
+    )
     as_written(*legend.get_texts())
     return figure
 

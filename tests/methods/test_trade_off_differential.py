@@ -139,14 +139,12 @@ def test_refused():
     with pytest.raises(ValueError, match="lambdas must be a lower and a higher"):
         ox.TradeOff(3, lambdas=(1.0, 0.5))
     with pytest.raises(ValueError, match="time_limit must be positive"):
-        ox.TradeOff(3, time_limit=0)
-    with pytest.raises(TypeError, match="state"):
-        run(case, ox.TradeOff(3), "nothing")
-    with pytest.raises(TypeError, match="TradeOff"):
-        ox.trade_off(case.table, case.neuron, ox.Optimal(3))
-    with pytest.raises(ValueError, match="never fires"):
-        ox.trade_off(
-            case.table,
-            ox.NeuronCounts.from_patches(case.table, np.empty(0, np.int64), np.empty(0, np.int64)),
-            ox.TradeOff(3),
-        )
+        ox.TradeOff(3, time_limit=0.0)
+    silent = ox.NeuronCounts.from_patches(case.table, *np.empty((2, 0), np.int64))
+    with as_users_run_it():
+        with pytest.raises(TypeError, match="state"):
+            ox.trade_off(case.table, case.neuron, resume="nothing")
+        with pytest.raises(TypeError, match="TradeOff"):
+            ox.trade_off(case.table, case.neuron, ox.Optimal(3))  # pyright: ignore[reportArgumentType]
+        with pytest.raises(ValueError, match="never fires"):
+            ox.trade_off(case.table, silent)

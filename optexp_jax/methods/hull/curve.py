@@ -14,7 +14,10 @@ from optexp_jax.methods.hull.plane import Point
 
 @dataclass(frozen=True)
 class TradeOffVertex:
-    """A formula that has the highest `I − λ·E` for all λ of an interval."""
+    """A formula that has the highest `I − λ·E` for all λ of an interval.
+
+    On a curve that is not proved, the highest of those that are known.
+    """
 
     formula: Formula
     overlap: Overlap
