@@ -118,7 +118,7 @@ def told(found: list[Trial]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Coverage of the confidence set.")
     parser.add_argument("--populations", type=int, default=10, help="of each noise level")
     parser.add_argument("--trials", type=int, default=20, help="samples of each population")
     parser.add_argument("--images", type=int, default=40, help="in a sample")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.run_cases import shapes_layer, stored_layer
 
+import optexp_jax as ox
 from optexp_jax import cli
 from optexp_jax.cli.group_labels import labels_of, read_group_file, read_groups
 from optexp_jax.datasets.provenance import read_provenance
@@ -44,7 +45,7 @@ def test_everything_at_once_goes_on_and_is_shown(
         folds=5, bootstrap=3, within="noise", length="auto", seed=1
     )
     assert run.asked.groups == tuple(f"video {n // 2}" for n in range(10))
-    assert run.asked.method.length == 2
+    assert run.asked.method == ox.Optimal(length=2)
     assert run.asked.null is not None
     assert run.asked.null.stop == 2
     assert explain(layer, tmp_path / "run", *options, *more) == 0

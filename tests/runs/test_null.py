@@ -140,6 +140,7 @@ def test_draws_end_when_enough_reach_the_unit(tmp_path: Path):
             stopped += n < 30
             assert other.null.at_least == 3
             assert other.null.p_value == 3 / n
+            assert one.explanation is not None
             again = NullResult.of(one.null.scores[: n - 1], one.explanation.score)
             assert again.at_least == 2, "the last draw is the one that ended it"
         else:
@@ -150,7 +151,7 @@ def test_draws_end_when_enough_reach_the_unit(tmp_path: Path):
     family = RunFamily.of(short.results)
     assert family is not None
     assert family.how == "Holm"
-    plain = np.array([each.null.p_value for each in short.results])
+    plain = np.array([row["p_value"] for row in short.rows()])
     assert [each.family_wise for each in family.units.values()] == holm(plain).tolist()
 
 

@@ -57,6 +57,7 @@ def test_a_run_says_what_the_functions_say(tmp_path: Path):
         assert row["in_sample_iou"] == expected.found.iou
         assert row["recurrence"] == found.stability.recurrence
         assert row["noise"] == float(noise)
+        assert found.confidence is not None
         assert row["simplest"] == str(found.confidence.simplest.formula)
 
 
@@ -170,14 +171,15 @@ def test_a_unit_that_no_concept_overlaps_has_nothing_to_resample(tmp_path: Path)
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path):
-    for settings, said in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "folds or"),
         ({"folds": 1}, "at least two"),
         ({"bootstrap": 0}, "at least 1"),
         ({"folds": 3, "within": "noise"}, "bootstrap"),
         ({"bootstrap": 3, "length": "auto"}, "folds"),
         ({"folds": 2, "seed": -1}, "negative"),
-    ):
+    ]
+    for settings, said in wrong:
         with pytest.raises(ValueError, match=said):
             OtherImages(**settings)
     layer = memory_layer(1)
