@@ -250,7 +250,7 @@ class Explanation:
             return None
         return (
             f"{stopped_by.reason} after {self.stats.seconds.total:.3g} s, at "
-            f"{self.objective.title} {self.value:.4f} with upper bound {self.upper_bound:.4f}: "
+            f"{self.objective.label} {self.value:.4f} with upper bound {self.upper_bound:.4f}: "
             f"{stopped_by.advice}"
         )
 
@@ -325,5 +325,5 @@ class Explanation:
         counts = f"{self.intersection}/{self.union}"
         if self.objective is Objective.IOU:
             return f"{self._formula_text}  IoU {self.iou:.4f} ({counts}, {self._claim})"
-        value = f"{self.objective.title} {self.value:.4f} ({self._claim})"
+        value = f"{self.objective.label} {self.value:.4f} ({self._claim})"
         return f"{self._formula_text}  {value}  IoU {self.iou:.4f} ({counts})"
