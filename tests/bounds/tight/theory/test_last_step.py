@@ -10,16 +10,11 @@ from helpers.tight_cases import (
     ops_of,
     some_setting,
 )
-from helpers.tight_checks import in_light_run
-from helpers.tight_helpers import (
-    HERE,
-    each_subset,
-    gram,
-    inputs_of,
-)
+from helpers.tight_checks import last_steps_of
+from helpers.tight_helpers import HERE, each_subset, inputs_of
 from hypothesis import example, given
 
-from optexp_jax.bounds.tight.operator_set import DIFFERENCE, INTERSECTION, UNION
+from optexp_jax.bounds.tight.operator_set import DIFFERENCE, UNION
 from optexp_jax.bounds.tight.search.label_scores import SubproblemLabels, expand, longer_labels
 from optexp_jax.bounds.tight.search.labels import Labels
 from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, SubproblemCache
@@ -35,13 +30,11 @@ def test_last_steps(operators: tuple[Operator, ...], seed: int):
     rng = np.random.default_rng(seed)
     setting = some_setting(rng, operators)
     light = rng.random(N) < rng.choice([0.3, 1.0])
-    pairs, chains = setting.chains(2), setting.chains(4)
+    pairs = setting.chains(2)
     sub, ops = setting.sub, ops_of(operators)
     inputs = inputs_of(setting, light)
     with jax.enable_x64(True):
         rows = row_maxima(inputs)
-    inside, outside = gram(setting)
-    own = np.diagonal(inside) - setting.v * np.diagonal(outside)
     some = rng.permutation(len(pairs))[:8]
     labels = Labels(pairs.concepts[some].astype(np.int32), pairs.ops[some].astype(np.int32))
     # Another label at the other subproblem, in the same calls.
@@ -54,24 +47,11 @@ def test_last_steps(operators: tuple[Operator, ...], seed: int):
         for part in expand([elsewhere, SubproblemLabels(sub, labels)], ops)
     ]
     for row in some.tolist():
-        inner, op, held = pairs.concepts[row], int(pairs.ops[row, 0]), pairs.masks[row]
-        i, e = setting.counts
+        inner, op = pairs.concepts[row], int(pairs.ops[row, 0])
         bounds = np.full((3, N), -np.inf)
         for part in longer:
             mine = (part.labels.inner[:, :2] == inner).all(1) & (part.labels.ops[:, 0] == op)
             mine &= part.sub == HERE
             bounds[part.labels.ops[mine, 1], part.labels.inner[mine, 2]] = part.upper[mine]
-        columns = setting.case.columns & held
-        here = chains.take((chains.concepts[:, :2] == inner).all(1) & (chains.ops[:, 0] == op))
-        removed = columns @ i - setting.v * (columns @ e)
-        x, y = here.concepts[:, 2], here.concepts[:, 3]
-        middle, last = here.ops[:, 1], here.ops[:, 2]
-        must = (
-            (last != INTERSECTION)
-            & ((middle != INTERSECTION) | ((last == UNION) & (op != DIFFERENCE)))
-            & ((last != UNION) | in_light_run(here, light))
-            & ((middle != DIFFERENCE) | (last != DIFFERENCE) | (removed[x] <= removed[y]))
-            & ((middle != UNION) | (last != UNION) | ((own - removed)[x] >= (own - removed)[y]))
-        )
-        here = here.take(must)
+        here = last_steps_of(setting, pairs, row, light)
         assert_bounded(here, bounds[here.ops[:, 1], here.concepts[:, 2]], setting, "longer_labels")
