@@ -1,23 +1,28 @@
 """Bounds on a last step after a third concept, against all formulas that they must hold for."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
 from helpers.search_cases import seeds
 from helpers.support import examples
 from helpers.tight_cases import (
     N,
+    Setting,
     assert_bounded,
+    by_sets,
     ops_of,
     some_setting,
 )
 from helpers.tight_checks import last_steps_of
-from helpers.tight_helpers import HERE, each_subset, inputs_of
+from helpers.tight_helpers import HERE, counted, each_subset, inputs_of
 from hypothesis import example, given
 
-from optexp_jax.bounds.tight.operator_set import DIFFERENCE, UNION
+from optexp_jax.bounds.tight.operator_set import DIFFERENCE, OPERATORS, UNION
 from optexp_jax.bounds.tight.search.label_scores import SubproblemLabels, expand, longer_labels
 from optexp_jax.bounds.tight.search.labels import Labels
 from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, SubproblemCache
+from optexp_jax.bounds.tight.theory.last_step import any_last_step
 from optexp_jax.bounds.tight.theory.row_maxima import row_maxima
 from optexp_jax.formulas.operators import Operator
 
@@ -55,3 +60,21 @@ def test_last_steps(operators: tuple[Operator, ...], seed: int):
             bounds[part.labels.ops[mine, 1], part.labels.inner[mine, 2]] = part.upper[mine]
         here = last_steps_of(setting, pairs, row, light)
         assert_bounded(here, bounds[here.ops[:, 1], here.concepts[:, 2]], setting, "longer_labels")
+
+
+@pytest.mark.parametrize("last", [UNION, DIFFERENCE])
+def test_two_last_steps_of_one_kind_are_what_they_can_be(last: int):
+    # Of two filters, or two ORs, that share nothing and are level, each does as much as the other.
+    filters = by_sets(N, {"a": (10, 0), "b": (5, 0), "ac": (0, 10), "ad": (0, 10)})
+    sources = by_sets(N, {"a": (10, 0), "b": (5, 1), "c": (3, 0), "d": (3, 0)})
+    operator = OPERATORS[last]
+    setting = Setting(sources if last == UNION else filters, (operator,), (), 0.5)
+    pairs = setting.chains(2)
+    pairs = pairs.take(np.flatnonzero((pairs.concepts == [0, 1]).all(1)))
+    inputs, labels, ops = inputs_of(setting), counted(setting, pairs), ops_of(setting.operators)
+    with jax.enable_x64(True):
+        op = jnp.asarray(pairs.ops[:, 0], jnp.int32)
+        found = np.asarray(any_last_step(inputs, row_maxima(inputs), labels, op, ops=ops))
+    chains = last_steps_of(setting, pairs, 0, np.ones(N, bool))
+    after_c = chains.take((chains.concepts[:, 2] == 2) & (chains.ops[:, 1] == last))
+    assert found[0, last, 2] == pytest.approx(after_c.w(0.5).max(), abs=1e-10)

@@ -8,13 +8,18 @@ from helpers.search_cases import seeds
 from helpers.support import examples
 from helpers.tight_cases import Chains, N, Setting, assert_bounded, by_sets, ops_of, some_setting
 from helpers.tight_checks import last_steps_of
-from helpers.tight_helpers import HERE, each_subset, gram, inputs_of
+from helpers.tight_helpers import (
+    HERE,
+    counted,
+    each_subset,
+    gram,
+    inputs_of,
+    shared_by_labels,
+)
 from hypothesis import given
 
 import optexp_jax as ox
-from optexp_jax.bounds.tight.counts.device_labels import LabelCounts
 from optexp_jax.bounds.tight.operator_set import DIFFERENCE, INTERSECTION, UNION
-from optexp_jax.bounds.tight.theory.exact_scores import CountedLabels
 from optexp_jax.bounds.tight.theory.last_step import last_steps_after
 from optexp_jax.bounds.tight.theory.shared_by_three import LabelOverlaps, shared_by_three
 from optexp_jax.formulas.operators import Operator
@@ -22,20 +27,14 @@ from optexp_jax.formulas.operators import Operator
 A, B, C, D = range(4)
 
 
-def shared(setting: Setting, pairs: Chains) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What pairs have, and share with every concept, inside the neuron and outside."""
-    columns = setting.case.columns.astype(np.int64)
-    return [(pairs.masks @ part, (pairs.masks * part) @ columns.T) for part in setting.counts]
-
-
 def limits(setting: Setting, pairs: Chains, x: int) -> tuple[np.ndarray, np.ndarray]:
     """The least and the most W of what each pair shares with x and every y."""
     rows = jnp.full(len(pairs), HERE, jnp.int32), jnp.full(len(pairs), x, jnp.int32)
-    inputs = inputs_of(setting)
+    inputs, own = inputs_of(setting), shared_by_labels(setting, pairs)
     with jax.enable_x64(True):
         inside, outside = (
-            LabelOverlaps(jnp.asarray(own[:, None], float), jnp.asarray(with_each, float))
-            for own, with_each in shared(setting, pairs)
+            LabelOverlaps(jnp.asarray(own[side][:, None], float), jnp.asarray(own[side + 2], float))
+            for side in range(2)
         )
         found = shared_by_three(inside, outside, inputs.rows(*rows), rows[1])
     return np.asarray(found.low), np.asarray(found.high)
@@ -43,13 +42,9 @@ def limits(setting: Setting, pairs: Chains, x: int) -> tuple[np.ndarray, np.ndar
 
 def after(setting: Setting, pairs: Chains, step: int, light: np.ndarray) -> np.ndarray:
     """`last_steps_after` of every pair and every x, `[pair, x]`."""
-    inputs, (inside, outside) = inputs_of(setting, light), shared(setting, pairs)
-    n = len(pairs)
+    inputs, labels, n = inputs_of(setting, light), counted(setting, pairs), len(pairs)
     every = np.repeat(np.arange(n, dtype=np.int32), N), np.tile(np.arange(N, dtype=np.int32), n)
     with jax.enable_x64(True):
-        counts = LabelCounts(*map(jnp.asarray, (inside[0], outside[0], inside[1], outside[1])))
-        inner = jnp.asarray(pairs.concepts, jnp.int32)
-        labels = CountedLabels(jnp.full(n, HERE, jnp.int32), inner, counts)
         known = inputs, labels, jnp.asarray(pairs.ops[:, 0], jnp.int32)
         rows = map(jnp.asarray, every)
         found = last_steps_after(*known, *rows, step=step, ops=ops_of(setting.operators))
