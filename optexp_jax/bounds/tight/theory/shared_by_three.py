@@ -8,7 +8,7 @@ number are all that is left to bound.
 import jax.numpy as jnp
 from jaxtyping import Array, Float64, Int32
 
-from optexp_jax.bounds.tight.counts.set_counts import common_to_three
+from optexp_jax.bounds.tight.operator_set import common_to_three
 from optexp_jax.bounds.tight.theory.bound_inputs import GramRows
 from optexp_jax.internal.pytrees import pytree
 
