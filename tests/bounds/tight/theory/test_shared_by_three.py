@@ -132,3 +132,19 @@ def test_limits_of_both_sides_are_the_tightest():
     # 12, at least 8 + 6 − 12 = 2 are in both; c has 9, so at least 8 + 5 − 9 = 4; at most 5 are.
     assert low[0, D] == 6 - 0.5 * 5
     assert high[0, D] == 6 - 0.5 * 4
+
+
+@pytest.mark.parametrize("name", ["all is shared", "nothing is shared"])
+def test_what_is_unknown_is_taken_at_its_best(name: str):
+    # The pairs of sets say the same of more or less than P, c and d share here.
+    most = {"a": (9, 3), "acd": (4, 4), "c": (3, 3), "d": (3, 3), "b": (1, 0)}
+    least = {"a": (9, 3), "ac": (4, 4), "ad": (4, 4), "cd": (4, 4), "b": (1, 0)}
+    rows = most if name == "all is shared" else least
+    setting = Setting(by_sets(N, rows), ox.DEFAULT_OPERATORS, (), 0.5)
+    pairs, light = setting.chains(2), np.ones(N, bool)
+    pairs = pairs.take(np.flatnonzero((pairs.concepts == [A, B]).all(1)))
+    bounds = [after(setting, pairs, step, light) for step in (UNION, INTERSECTION, DIFFERENCE)]
+    for row in range(len(pairs)):
+        here = last_steps_of(setting, pairs, row, light)
+        found = np.array(bounds)[here.ops[:, 1], row, here.concepts[:, 2]]
+        assert_bounded(here, found, setting, "last_steps_after")
