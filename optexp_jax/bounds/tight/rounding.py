@@ -25,8 +25,10 @@ incumbent's v, bit by bit.
   most m(S). At most 4 such terms stand next to each W, in a sum of at most 12. That makes an error
   of 48·u·m(S) < 2**-47·m(S), which the SHARE of m(S) covers 16 times: room for devices that emulate
   float64 with a few bits less (`internal.float64` measures whether a device is that good).
-- An overlap of something larger than S may be added too. If it is below 2**8·m(S), the same SHARE
-  covers its error. If not, the bound is above every W that it has to hold for by far.
+- Overlaps of something larger than S may be added too. If they are below 8·m(S) together, the sum
+  is off by 96·u·m(S) < 2**-46·m(S) more, which the same SHARE covers. If not, the bound is above
+  3·m(S); and what it has to hold for has no more W than S has active locations, if S is all whose
+  W is added.
 - Where there is no W to lean on, `slack(I, v·E)` is that share alone.
 - With more than three concepts, counts inside the neuron and limits of shorter formulas are added
   to such sums. That is off by a few u of the result, for which `outward` makes room.
