@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,8 @@ import torch
 
 from optexp_jax.activations.layouts import LAYOUTS, Layout
 from optexp_jax.activations.loaded_model import LoadedModel
-from optexp_jax.activations.script_layers import run_script_layer, script_layer_names
+from optexp_jax.activations.outputs import LayerOutput, first_tensor
+from optexp_jax.activations.script_layers import run_script_layer, run_script_layers
 from optexp_jax.internal.own_code import place_of
 
 _LISTED = 2
@@ -54,7 +55,8 @@ def list_layers(model: LoadedModel, layout: Layout = "auto") -> list[LayerInfo]:
         raise ValueError(f"No layer of {model.name} can be reached: {why}")
     parts = dict(model.module.named_modules())
     found: list[LayerInfo] = []
-    for name, (output, calls) in outputs.items():
+    for name, given in outputs.items():
+        output = given.tensor
         try:
             _check_samples(output, _LISTED, name)
             maps = read_as_maps(output, layout)
@@ -62,7 +64,7 @@ def list_layers(model: LoadedModel, layout: Layout = "auto") -> list[LayerInfo]:
         except ValueError:
             units = map_shape = None
         kind = _kind_of(parts[name])
-        found.append(LayerInfo(name, kind, tuple(output.shape[1:]), units, map_shape, calls))
+        found.append(LayerInfo(name, kind, tuple(output.shape[1:]), units, map_shape, given.calls))
     return found
 
 
@@ -117,7 +119,7 @@ class LayerProbe:
                 f"The forward pass of {self._model.name} does not call {self._layer!r}, or it "
                 f"gives no tensor. `optexp layers {self._model.name}` lists those that do."
             )
-        return found[self._layer][0]
+        return found[self._layer].tensor
 
 
 def _check_samples(output: torch.Tensor, n_samples: int, layer: str) -> None:
@@ -201,36 +203,28 @@ def _explained(model: str, size: int) -> Generator[None]:
         ) from error
 
 
-_Found = dict[str, tuple[torch.Tensor, int]]
-
-
-def _run_all(module: torch.nn.Module, batch: torch.Tensor) -> _Found:
+def _run_all(module: torch.nn.Module, batch: torch.Tensor) -> dict[str, LayerOutput]:
     with torch.no_grad():
         if isinstance(module, torch.jit.ScriptModule):
-            found: _Found = {}
-            for name in script_layer_names(module):
-                try:
-                    found[name] = run_script_layer(module, name, batch), 1
-                except ValueError:
-                    continue  # It is not called, or not in a way that can be followed.
-            return found
+            return run_script_layers(module, batch)
         hooked = {name: part for name, part in module.named_modules() if name}
         return _run_hooked(module, hooked, batch)
 
 
 def _run_hooked(
     module: torch.nn.Module, hooked: Mapping[str, torch.nn.Module], batch: torch.Tensor
-) -> _Found:
+) -> dict[str, LayerOutput]:
     """Outputs of the last call of each module, in that order, and the number of calls."""
-    found: _Found = {}
+    found: dict[str, LayerOutput] = {}
 
     def keeper(name: str) -> Callable[..., None]:
         def keep(_module: torch.nn.Module, _inputs: Any, output: Any) -> None:
-            tensor = _first_tensor(output)
+            tensor = first_tensor(output)
             if tensor is not None:
-                calls = found.pop(name, (tensor, 0))[1]
+                before = found.pop(name, None)
+                calls = 1 if before is None else before.calls + 1
                 # A copy: what follows may change the tensor in place, as ReLUs often do.
-                found[name] = tensor.detach().clone(), calls + 1
+                found[name] = LayerOutput(tensor.detach().clone(), calls)
 
         return keep
 
@@ -239,17 +233,6 @@ def _run_hooked(
             stack.callback(part.register_forward_hook(keeper(name)).remove)
         module(batch)
     return found
-
-
-def _first_tensor(output: Any) -> torch.Tensor | None:
-    if isinstance(output, torch.Tensor):
-        return output if output.ndim >= 2 else None
-    values: Sequence[Any] = ()
-    if isinstance(output, Mapping):
-        values = list(output.values())
-    elif isinstance(output, (tuple, list)):
-        values = output
-    return next((found for value in values if (found := _first_tensor(value)) is not None), None)
 
 
 def _kind_of(module: torch.nn.Module) -> str:
