@@ -20,6 +20,7 @@ from optexp_jax.activations.hf_models import hf_image_size, hf_input, make_hf_mo
 from optexp_jax.activations.loaded_model import LoadedModel
 from optexp_jax.activations.preprocessing import PROTOCOLS, Preprocessing, Protocol
 from optexp_jax.activations.random_weights import made_randomly
+from optexp_jax.activations.sparse_autoencoder import SparseAutoencoder
 from optexp_jax.activations.stated_input import PAPER_SIZE
 from optexp_jax.activations.timm_models import make_timm_model, timm_input
 from optexp_jax.activations.torch_import import import_torchvision
@@ -50,6 +51,7 @@ def load_model(
     weights: str | Path | None = None,
     trust: bool = False,
     protocol: Protocol = "whole",
+    sae: str | Path | None = None,
 ) -> LoadedModel:
     """Load a model.
 
@@ -73,12 +75,19 @@ def load_model(
     whole image, so that maps lie over the masks of concepts; "weights" crops it too, as the weights
     state, for layers without maps; "paper" is the published way, whatever the weights state.
 
+    With `sae`, the file of a sparse autoencoder, its features take the place of a layer's units.
+
     A TorchScript file is a program, and a pickled module can run any code when it is read: both
     need `trust`.
     """
     if protocol not in PROTOCOLS:
         raise ValueError(f"Protocols are {', '.join(PROTOCOLS)}; got {protocol!r}.")
-    model = _load(name, weights, trust)
+    autoencoder = None if sae is None else SparseAutoencoder.open(sae)
+    model = _prepared(_load(name, weights, trust), name, protocol)
+    return model if autoencoder is None else model.with_autoencoder(autoencoder)
+
+
+def _prepared(model: LoadedModel, name: str, protocol: Protocol) -> LoadedModel:
     if protocol == "whole":
         return model
     if model.stated is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.model_cases import SHAPES, Small, shapes_images
+from helpers.model_cases import SHAPES, Small, scripted, shapes_images
 from torch import nn
 
 import optexp_jax as ox
@@ -157,12 +157,6 @@ class Nested(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return self._forward_impl(images)
-
-
-def scripted(module: nn.Module) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return torch.jit.script(module.eval())
 
 
 @pytest.mark.parametrize(

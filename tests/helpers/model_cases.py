@@ -1,5 +1,6 @@
 """A small model and few images, for the tests of models and recordings."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,9 @@ def save_hf(kind: str, folder: Path) -> Any:
     if processor is not None:
         processor.save_pretrained(str(folder))
     return processor
+
+
+def scripted(module: nn.Module) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return torch.jit.script(module.eval())
