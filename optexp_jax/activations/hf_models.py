@@ -85,7 +85,7 @@ def _looking_at_images(model: Any, folder: Path) -> torch.nn.Module:
     if getattr(model, "main_input_name", "") == "pixel_values":
         return model
     for name in ("vision_model", "vision_tower", "visual"):
-        part = getattr(model, name, None) or getattr(getattr(model, "model", None), name, None)
+        part: Any = getattr(model, name, None) or getattr(getattr(model, "model", None), name, None)
         if getattr(part, "main_input_name", "") == "pixel_values":
             return part
     raise ValueError(

@@ -87,7 +87,9 @@ class SparseAutoencoder:
         if encoder.ndim != 2:  # told with the shape
             return cls(name, encoder, encoder, encoder, "relu")
         stated = metadata.get("activation", "jumprelu" if "threshold" in tensors else "relu")
-        found = next((each for each in FEATURE_ACTIVATIONS if each == stated), None)
+        found: FeatureActivation | None = next(
+            (each for each in FEATURE_ACTIVATIONS if each == stated), None
+        )
         if found is None:
             raise ValueError(
                 f"{name}: activations are {', '.join(FEATURE_ACTIVATIONS)}; its metadata say "

@@ -54,14 +54,13 @@ def test_tokens_that_come_first_have_a_layout(tmp_path: Path):
     assert (found["first"].units, found["first"].map_shape) == (5, (8, 8))
     assert found["back"].units is found["window"].units is None
     model = odd_axes()
-    first, back = (
-        record_activations(model, name, shapes_images(), tmp_path / name, layout=layout)
-        for name, layout in (("first", "tokens_first"), ("back", "auto"))
-    )
+    images = shapes_images()
+    first = record_activations(model, "first", images, tmp_path / "f", layout="tokens_first")
+    back = record_activations(model, "back", images, tmp_path / "b")
     assert np.allclose(first.block(0, 10), back.block(0, 10), atol=1e-5)
     with pytest.raises(ValueError, match=r"'back' is not \[token, sample, unit\].*\[2, 64, 5\]"):
         record_activations(
-            odd_axes(), "back", shapes_images(), tmp_path / "b", layout="tokens_first"
+            odd_axes(), "back", shapes_images(), tmp_path / "c", layout="tokens_first"
         )
 
 

@@ -84,6 +84,10 @@ def save_hf(kind: str, folder: Path) -> Any:
         options = {"depths": [1, 1], "hidden_sizes": [8, 12], "num_stages": 2, "image_size": 32}
         model = kept.ConvNextForImageClassification(kept.ConvNextConfig(**options))
         processor = kept.ConvNextImageProcessorPil(size={"shortest_edge": 32})
+    elif kind == "Swin":
+        options = {"image_size": 32, "patch_size": 4, "embed_dim": 6, "depths": [1, 1]}
+        config = kept.SwinConfig(**options, num_heads=[2, 2], window_size=4)
+        model = kept.SwinForImageClassification(config)
     else:
         options = {**small, "intermediate_size": 24, "vocab_size": 50}
         model = kept.BertModel(kept.BertConfig(**options))
