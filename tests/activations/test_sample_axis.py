@@ -64,13 +64,13 @@ def test_tokens_that_come_first_have_a_layout(tmp_path: Path):
         )
 
 
-def test_windowed_attention_of_swin_is_refused_with_the_cause():
+def test_swin_of_torchvision_is_read_outside_its_windows():
     swin: Any = import_torchvision().models.SwinTransformer
     model = LoadedModel.of(swin([4, 4], 12, [1, 1], [2, 2], [4, 4]), "swin", Preprocessing(32))
     found = {layer.name: layer for layer in list_layers(model)}
     assert (found["features.1.0"].units, found["features.1.0"].map_shape) == (12, (8, 8))
-    softmaxed = found["features.1.0.attn"]
-    assert (softmaxed.units, softmaxed.map_shape) == (12, (8, 8)), "put together again"
+    attention = found["features.1.0.attn"]
+    assert (attention.units, attention.map_shape) == (12, (8, 8)), "put together again"
 
 
 @pytest.mark.parametrize("bad", [3, 9])
