@@ -1,6 +1,7 @@
 """Models of transformers from a folder, as `save_pretrained` writes it; nothing is downloaded."""
 
 import contextlib
+import json
 import math
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -17,6 +18,8 @@ from optexp_jax.activations.torch_import import import_extra
 
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 """Files that say how images are prepared."""
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
+"""Neither downloads nor code that a folder brings along; left open, transformers would ask."""
 _WARPED_FROM = 384
 """From this size on ConvNeXt's images are stretched, not cropped."""
 
@@ -44,10 +47,12 @@ def hf_input(module: torch.nn.Module, folder: Path) -> StatedInput | None:
     if not any((folder / name).is_file() for name in _PROCESSORS):
         return None
     transformers = import_extra("transformers", f"hf:{folder}")
-    with _quiet(transformers):
-        processor = transformers.AutoImageProcessor.from_pretrained(
-            str(folder), local_files_only=True
-        )
+    try:
+        with _quiet(transformers):
+            processor = transformers.AutoImageProcessor.from_pretrained(str(folder), **_LOCAL)
+    except Exception as error:  # as above
+        said = str(error).strip().partition("\n")[0]
+        raise ValueError(f"The image processor in {folder} cannot be read: {said}") from error
     return _stated_by(processor, hf_image_size(module), f"hf:{folder}")
 
 
@@ -59,25 +64,55 @@ def hf_image_size(module: torch.nn.Module) -> int | None:
 
 
 def _make(transformers: Any, folder: Path, state: State | None, random: bool) -> Any:
-    config = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if any("/" in str(each) for each in _values(written, "attn_implementation")):
+        raise ValueError("its configuration names attention that would be downloaded as code.")
+    config = transformers.AutoConfig.from_pretrained(str(folder), **_LOCAL)
     named: list[str] = getattr(config, "architectures", None) or []
     # The class that was saved, so that layers have the names that they have there.
-    kind = getattr(transformers, named[0], None) if named else None
-    kind = kind or transformers.AutoModel
+    kind: Any = getattr(transformers, named[0], None) if named else None
+    if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
+        kind = transformers.AutoModel
     if random:
-        return made_randomly(lambda: kind._from_config(config))
-    # Transformers gives tensors of older files their present names.
-    place = str(folder) if state is None else None
-    model, told = kind.from_pretrained(
-        place, config=config, state_dict=state, local_files_only=True, output_loading_info=True
-    )
-    missing = sorted(map(str, [*told["missing_keys"], *told["mismatched_keys"]]))
+        make = getattr(kind, "_from_config", None) or kind.from_config
+        return made_randomly(lambda: make(config))
+    model, missing = _loaded(kind, folder, config, state)
+    if missing and all("pooler." in name for name in missing):
+        # Many folders are without it; it comes behind all other layers.
+        model, missing = _loaded(kind, folder, config, state, add_pooling_layer=False)
     if missing:  # or they would be random
         shown = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise ValueError(
-            f"{len(missing)} tensors of {kind.__name__} are missing or differ in shape ({shown})."
+            f"{len(missing)} tensors of {type(model).__name__} are missing or differ in shape "
+            f"({shown})."
         )
     return model
+
+
+def _loaded(
+    kind: Any, folder: Path, config: Any, state: State | None, **options: bool
+) -> tuple[Any, list[str]]:
+    """The model, and which of its tensors were not found.
+
+    Transformers gives tensors of older files their present names.
+    """
+    model, told = kind.from_pretrained(
+        str(folder) if state is None else None,
+        config=config,
+        state_dict=state,
+        output_loading_info=True,
+        **_LOCAL,
+        **options,
+    )
+    return model, sorted(map(str, [*told["missing_keys"], *told["mismatched_keys"]]))
+
+
+def _values(settings: Any, ending: str) -> list[Any]:
+    """All values in nested settings whose names end so."""
+    found: list[Any] = []
+    for name, value in settings.items() if isinstance(settings, Mapping) else ():
+        found += [value] if str(name).endswith(ending) else _values(value, ending)
+    return found
 
 
 def _looking_at_images(model: Any, folder: Path) -> torch.nn.Module:

@@ -203,10 +203,55 @@ def test_folders_without_a_processor_or_with_other_weights(tmp_path: Path):
         load_model(str(tmp_path / "m"))
 
 
+def test_a_pooler_may_be_absent(tmp_path: Path):
+    transformers: Any = import_extra("transformers", "a test")
+    save_hf("ViT", tmp_path / "m")
+    whole = load_model(f"hf:{tmp_path / 'm'}").module
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    (tmp_path / "m" / "config.json").write_text(
+        json.dumps(config | {"architectures": ["ViTModel"]})
+    )
+    model = load_model(f"hf:{tmp_path / 'm'}")
+    assert isinstance(model.module, transformers.ViTModel)
+    names = [layer.name for layer in list_layers(model)]
+    assert "layers.1" in names
+    assert not [name for name in names if name.startswith("pooler")], "it would be random"
+    assert model.weights == hash_weights(whole.get_submodule("vit"))
+
+
 def test_models_of_text_are_told_to_be_wrapped(tmp_path: Path):
     save_hf("Bert", tmp_path / "m")
     with pytest.raises(ValueError, match=r"BertModel takes input_ids, not images alone. Wrap it"):
         load_model(f"hf:{tmp_path / 'm'}")
+
+
+@pytest.mark.chaos("hostile files refused")
+def test_code_in_a_folder_is_not_run(tmp_path: Path):
+    folder, marker = tmp_path / "m", tmp_path / "ran"
+    save_hf("ViT", folder)
+    plain = json.loads((folder / "config.json").read_text())
+    code = f"import pathlib\npathlib.Path({str(marker)!r}).touch()\n"
+    for name in ("configuration", "modeling", "processing"):
+        (folder / f"{name}.py").write_text(code)
+    theirs = {
+        "AutoConfig": "configuration.C",
+        "AutoModel": "modeling.M",
+        "AutoImageProcessor": "processing.P",
+    }
+    processing = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(
+        json.dumps({**processing, "image_processor_type": "P", "auto_map": theirs})
+    )
+    for change in (
+        {"auto_map": theirs, "model_type": "theirs"},
+        {"auto_map": theirs, "architectures": ["M"]},
+        {"architectures": ["pipeline"], "_attn_implementation": "someone/kernel"},
+    ):
+        (folder / "config.json").write_text(json.dumps({**plain, **change}))
+        for weights in (None, "random"):
+            with pytest.raises(ValueError, match=r"custom code|attention|image processor"):
+                load_model(f"hf:{folder}", weights=weights)
+        assert not marker.exists(), change
 
 
 # The extra.
