@@ -156,18 +156,14 @@ class Optimal(AbstractMethod):
         else:
             search = self._objective_search(table, neuron, prepared)
         stopped = Stopped(search, self._question(table, neuron))
-        found = search.run(self.limits)
-        counted = search.space.concept_intersections() if isinstance(search, Search) else None
-        if counted is not None:
-            found = dataclasses.replace(found, neuron=summarise_neuron(table, neuron, counted))
-        return self._result(table, neuron, found, stopped)
+        return self._result(table, neuron, search.run(self.limits), stopped)
 
     def _result(
         self, table: ConceptTable, neuron: NeuronCounts, found: Explanation, state: Stopped
     ) -> Explanation:
-        if self.objective is not Objective.IOU and found.neuron is None:
-            # Its value needs the neuron's size.
-            found = dataclasses.replace(found, neuron=summarise_neuron(table, neuron))
+        search = state.search
+        counted = search.space.concept_intersections() if isinstance(search, Search) else None
+        found = dataclasses.replace(found, neuron=summarise_neuron(table, neuron, counted))
         if self.objective is Objective.F1:
             margins = Margins(neuron.size, table.n_locations)
             highest = margins.at_most(Objective.F1, Fraction(found.upper_bound))
