@@ -239,7 +239,7 @@ def test_a_trade_off_shows_the_hull_and_single_concepts():
     curve = ox.trade_off(table, bitmap, ox.TradeOff(2))
     figure = plot.trade_off(curve, table, bitmap)
     (axes,) = figure.axes
-    at = [collection.get_offsets() for collection in axes.collections]
+    at = [np.asarray(each.get_offsets()) for each in axes.collections]
     assert any(len(points) == table.n_concepts for points in at)
     assert any(len(points) == len(curve.vertices) for points in at)
     assert "highest IoU and F1" in words(figure)
