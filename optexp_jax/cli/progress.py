@@ -12,6 +12,7 @@ from rich.text import Text
 from optexp_jax.cli.explain_options import OPTION_NAMES
 from optexp_jax.cli.failures import in_option_spelling, plural
 from optexp_jax.cli.terminal import make_console
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.explanation import Status
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.record import Counts
@@ -143,7 +144,8 @@ def status_word(result: UnitResult) -> str:
     found = result.explanation
     if found.status is Status.OPTIMAL:
         return "optimal"
-    return f"at most {found.upper_bound:.3f}"
+    metric = "" if found.objective is Objective.IOU else f"{found.objective.title} "
+    return f"at most {metric}{found.upper_bound:.3f}"
 
 
 def _say(line: str) -> None:

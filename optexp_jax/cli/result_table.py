@@ -20,7 +20,7 @@ from optexp_jax.runs.summary import LEVEL, RunSummary
 
 LOWEST_FIRST = ("unit", "formula", "p_value")
 HIGHEST_FIRST = (
-    *("iou", "single_iou", "active", "precision", "recall"),
+    *("iou", "single_iou", "active", "precision", "recall", "f1", "cosine", "phi"),
     *("held_out_iou", "recurrence", "seconds"),
 )
 SORTS = (*LOWEST_FIRST, *HIGHEST_FIRST)

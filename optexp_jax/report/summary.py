@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.report.unit_facts import UnitFacts
 from optexp_jax.runs.family import RunFamily
 from optexp_jax.runs.summary import RunSummary
@@ -171,13 +172,19 @@ def unit_reading(unit: UnitFacts, longest: int | None, threshold: float) -> list
     if found is None:
         return ["This unit could not be explained."]
     if found.formula is None:
+        if found.objective is Objective.PHI:
+            return ["No formula has a phi above 0 with this unit."]
         return ["No concept overlaps this unit: every formula has IoU 0."]
     said: list[str] = []
     length = "" if longest is None else f" of at most {longest} concepts"
     if unit.proved:
-        said.append(f"Proved: no formula{length} overlaps this unit better.")
+        by = "" if found.objective is Objective.IOU else f" by {found.objective.title}"
+        said.append(f"Proved: no formula{length} overlaps this unit better{by}.")
     elif found.upper_bound < 1:
-        said.append(f"Not proved: a formula{length} may reach IoU {found.upper_bound:.4f}.")
+        said.append(
+            f"Not proved: a formula{length} may reach "
+            f"{found.objective.title} {found.upper_bound:.4f}."
+        )
     else:
         said.append("Not proved: the method tells nothing of what a better formula could reach.")
     if unit.recall is not None and unit.precision is not None:

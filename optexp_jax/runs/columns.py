@@ -15,10 +15,14 @@ COLUMNS = (
     "upper_bound",
     "gap",
     "status",
+    "objective",
     "active",
     "active_share",
     "precision",
     "recall",
+    "f1",
+    "cosine",
+    "phi",
     "single_concept",
     "single_iou",
     "p_value",
@@ -70,7 +74,8 @@ CHANGING = frozenset(
     {"compilations", "bounds_on", "float64_fault", "kernels", "search_seconds", "seconds"}
 )
 """Columns that tell when and where a unit was done; in all others equal runs are equal."""
-_EXACT = ("iou", "upper_bound", "gap", "active_share", "precision", "recall", "single_iou")
+_METRICS = ("precision", "recall", "f1", "cosine", "phi")
+_EXACT = ("iou", "upper_bound", "gap", "active_share", *_METRICS, "single_iou")
 _NULL = ("p_value", "null_mean", "null_highest", "p_family", "q_value")
 _OTHER = (
     "held_out_iou",

@@ -65,6 +65,8 @@ def conformity_faults(
         faults += _unverified_faults(found, table)
     faults += _neuron_faults(found, names)
     faults += _status_faults(found, asked.method)
+    if found.objective is not space.objective:
+        faults.append(f"best by {found.objective}, where the run asks for {space.objective}")
     groups = Groups.of(asked.groups, table.n_samples)
     faults += conformity_to_other_images(other, found, asked.other_images, groups)
     return faults + _null_faults(result.null, asked.null)
@@ -160,9 +162,10 @@ def _status_faults(found: Explanation, method: AbstractMethod) -> list[str]:
     """What is wrong with the status and the bound, as this kind of method gives them."""
     faults: list[str] = []
     optimal = found.status is Status.OPTIMAL
-    if found.upper_bound < found.iou:
-        faults.append(f"the upper bound {found.upper_bound} is below the IoU {found.iou}")
-    if optimal and found.upper_bound != found.iou:
+    if found.upper_bound < found.value:
+        metric = found.objective.title
+        faults.append(f"the upper bound {found.upper_bound} is below the {metric} {found.value}")
+    if optimal and found.upper_bound != found.value:
         faults.append(f"optimal, but with the upper bound {found.upper_bound}")
     stopped_by = found.stats.stopped_by
     has_limits = method.proof in (Proof.UNLESS_STOPPED, Proof.UNKNOWN)

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept
 from optexp_jax.counts.scores import Score
 from optexp_jax.counts.unverified import UnverifiedStep
@@ -56,6 +57,7 @@ class UnitResult:
             "upper_bound": found.upper_bound,
             "gap": found.gap,
             "status": str(found.status),
+            "objective": found.objective.value,
             "p_value": None if self.null is None else self.null.p_value,
             "null_mean": None if self.null is None else self.null.mean,
             "null_highest": None if self.null is None else self.null.highest,
@@ -165,6 +167,7 @@ def _explanation(found: Explanation) -> dict[str, Any]:
         "union": found.union,
         "upper_bound": found.upper_bound,
         "status": str(found.status),
+        "objective": found.objective.value,
         "stats": {
             **dataclasses.asdict(found.stats),
             "stopped_by": _plain(found.stats.stopped_by),
@@ -201,6 +204,9 @@ def _neuron_row(found: Explanation) -> dict[str, Any]:
         "active_share": neuron.active_share,
         "precision": found.precision,
         "recall": found.recall,
+        "f1": found.f1,
+        "cosine": found.cosine,
+        "phi": found.phi,
         "single_concept": neuron.single.concept,
         "single_iou": neuron.single.iou,
     }
@@ -233,6 +239,7 @@ def _read_explanation(data: Any) -> Explanation:
         "intersection": intersection,
         "union": union,
         "status": Status(data["status"]),
+        "objective": Objective(data["objective"]),
         "stats": stats,
         "equivalents": _formulas(data["equivalents"]),
         "runners_up": tuple(_read_runner_up(other) for other in data["runners_up"]),

@@ -56,6 +56,10 @@ def explain_layer(
     samples of one group together.
     """
     method = Optimal() if method is None else method
+    if null is not None and getattr(method, "objective", "iou") in ("cosine", "phi"):
+        raise ValueError(
+            "The null model compares IoUs. Leave it out, or use objective='iou' or 'f1'."
+        )
     opened = open_source(source) if isinstance(source, AbstractOpener) else source
     grouped = Groups.of(groups, opened.table.n_samples)
     if groups is not None:

@@ -281,7 +281,7 @@ def _reporting(method: AbstractMethod, unit: int) -> AbstractMethod:
             UnitProgress(
                 unit,
                 None if best is None else str(best.formula),
-                0.0 if best is None else best.score.iou,
+                progress.value,
                 progress.upper_bound,
                 float(progress.gap),
             )

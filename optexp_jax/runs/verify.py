@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Explanation, Status
@@ -19,6 +20,7 @@ from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.conformity import conformity_faults, ranking
 from optexp_jax.runs.null_check import NullCheck, check_null
+from optexp_jax.runs.objective_reproof import reprove_objective
 from optexp_jax.runs.other_images import method_of_length
 from optexp_jax.runs.other_images_check import check_other_images
 from optexp_jax.runs.raw_maps import RawMaps, truth
@@ -305,10 +307,16 @@ def _check_claim(
     claims_optimum = found.status is Status.OPTIMAL
     if not claims_optimum and found.upper_bound >= 1.0:
         return ClaimOutcome.NOT_CLAIMED, "", []
-    claimed = found.score if claims_optimum else _as_score(found.upper_bound)
-    proof = reprove(table, neuron, space.length, space.operators, claimed, time_limit)
+    if found.objective in (Objective.COSINE, Objective.PHI):
+        proof = reprove_objective(table, neuron, space, found)
+    else:
+        claimed = found.score if claims_optimum else _as_score(_highest_iou(found))
+        proof = reprove(table, neuron, space.length, space.operators, claimed, time_limit)
     if proof.better is not None:
         better = f"{proof.better.intersection}/{proof.better.union}"
+        if found.objective is not Objective.IOU:
+            fault = f"a formula has a higher {found.objective.title}, at the IoU {better}"
+            return ClaimOutcome.DISPROVED, proof.how, [f"{fault}, {proof.how}"]
         return ClaimOutcome.DISPROVED, proof.how, [f"a formula has the IoU {better}, {proof.how}"]
     if claims_optimum and proof.first is not None and proof.first != found.formula:
         return ClaimOutcome.DISPROVED, proof.how, [f"{proof.first} is level and comes first"]
@@ -333,5 +341,11 @@ def _check_runners_up(
     return False, [f"the runners-up are not the best ones: the IoU {missing} is missing"]
 
 
-def _as_score(upper_bound: float) -> Score:
+def _highest_iou(found: Explanation) -> Fraction:
+    """The IoU that goes with the upper bound: F1 is `2·IoU / (1 + IoU)`."""
+    bound = Fraction(found.upper_bound)
+    return bound / (2 - bound) if found.objective is Objective.F1 else bound
+
+
+def _as_score(upper_bound: Fraction) -> Score:
     return Score(*upper_bound.as_integer_ratio())

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.counts.reweighting import Reweighting, complement
 from optexp_jax.counts.scores import Score, iou
@@ -152,6 +153,8 @@ def stability(
     """
     method = Optimal() if method is None else method
     check_question(table, method)
+    if getattr(method, "objective", Objective.IOU) is not Objective.IOU:
+        raise ValueError("stability is about IoUs; pass a method with objective='iou'.")
     counts = firing(table, neuron)
     stored = explain_counts(table, counts, method) if stored is None else stored
     if stored.formula is None:
