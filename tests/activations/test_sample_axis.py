@@ -109,6 +109,24 @@ def test_recording_them_is_refused_and_blocks_nothing(tmp_path: Path, layer: str
     assert record_activations(odd_axes(), "back", shapes_images(), out).shape == (10, 5, 8, 8)
 
 
+def test_what_fails_before_the_first_row_blocks_nothing(tmp_path: Path):
+    class Greedy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.Identity()
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            if len(images) > 2:
+                raise RuntimeError("too many images")
+            return self.part(images)
+
+    model, out = LoadedModel.of(Greedy(), "greedy", Preprocessing(8)), tmp_path / "a.zarr"
+    with pytest.raises(ValueError, match="too many images"):
+        record_activations(model, "part", shapes_images(), out)
+    assert not list(tmp_path.iterdir())
+    assert record_activations(odd_axes(), "back", shapes_images(), out).shape == (10, 5, 8, 8)
+
+
 class TwoInputs(nn.Module):
     def forward(self, images: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
         return images + text
