@@ -86,7 +86,8 @@ def _names(path: Path) -> dict[int, str]:
     try:
         content: Any = yaml.safe_load(read_text(path, "YOLO"))
     except (yaml.YAMLError, RecursionError) as error:
-        raise LayoutError(f"YOLO: {path} is not YAML: {error}") from error
+        told = " ".join(str(error).split())  # of several lines
+        raise LayoutError(f"YOLO: {path} is not YAML: {told}") from error
     names: Any = content.get("names") if isinstance(content, dict) else None
     named = dict(enumerate(names)) if isinstance(names, list) else names
     if not isinstance(named, dict) or not all(

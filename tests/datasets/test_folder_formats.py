@@ -90,6 +90,7 @@ def test_grey_maps_may_be_colours(tmp_path: Path):
     ("codes.txt", "one\ntwo\nthree"),
     ("labels.txt", "0: one\n1: two\n2: three\n"),
     ("names.txt", "2\tthree\n0\tone\n1\ttwo\n"),
+    ("classes.txt", "value,name\n0,one\n1,two\n2,three\n"),
 ])  # fmt: skip
 def test_lists_of_names(tmp_path: Path, file: str, text: str):
     root = write_images(tmp_path)
