@@ -133,6 +133,20 @@ def test_the_optimum_of_every_shorter_length(case: MaskCase):
     assert told_of == [each for each in wanted if each[1] is not None]
 
 
+def test_shorter_lengths_that_are_asked_for():
+    """Chains do not tell them by the way; searches of their own do, while there is time."""
+    case = Bucket(6, 3, 3).case(3)
+    chains, sets = (ox.TightBounds(way=way) for way in ("chains", "sets"))
+    alone = ox.explain(case.table, case.neuron, ox.Optimal(3, bounds=chains))
+    asked = ox.explain(case.table, case.neuron, ox.Optimal(3, bounds=chains, by_length=True))
+    wanted = ox.explain(case.table, case.neuron, ox.Optimal(3, bounds=sets))
+    assert alone.by_length == ()
+    assert asked.by_length == wanted.by_length
+    assert [optimum.length for optimum in asked.by_length] == [1, 2, 3]
+    late = ox.Optimal(3, bounds=chains, by_length=True, time_limit=1e-9)
+    assert ox.explain(case.table, case.neuron, late).by_length == ()
+
+
 @examples(40)
 @given(case=cases(max_concepts=5), length=st.integers(1, 3))
 def test_no_function_of_any_shape_is_better(case: MaskCase, length: int):
