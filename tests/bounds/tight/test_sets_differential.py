@@ -20,6 +20,7 @@ from optexp_jax.bounds.tight.way import Way
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.methods.oracle import best_formula
 from optexp_jax.search.problem import Problem
+from optexp_jax.testing import Case
 
 WAYS = ("sets", "enumeration")
 each_way = pytest.mark.parametrize("way", WAYS)
@@ -34,7 +35,7 @@ class FewAtOnce(ox.TightBounds):
         return replace(super().tuning(problem), sets_at_once=2)
 
 
-def solve(case: MaskCase | WeightedCase, method: ox.Optimal) -> ox.Explanation:
+def solve(case: MaskCase | WeightedCase | Case, method: ox.Optimal) -> ox.Explanation:
     with as_users_run_it():
         return ox.explain(case.table, case.neuron, method)
 
