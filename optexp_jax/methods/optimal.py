@@ -14,6 +14,7 @@ from optexp_jax.bounds.base import AbstractBounds, Prepared
 from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.neuron_summary import summarise_neuron
 from optexp_jax.counts.unverified import formula_order
 from optexp_jax.explanation import Explanation, LengthOptimum
 from optexp_jax.formulas.formula import Formula
@@ -117,6 +118,10 @@ class Optimal(AbstractMethod):
     ) -> Explanation:
         search = self.search(table, neuron, prepared)
         found = self._with_lengths(table, neuron, search.run(self.limits))
+        counted = search.space.concept_intersections()
+        if counted is not None:
+            summary = summarise_neuron(table, neuron, counted)
+            found = dataclasses.replace(found, neuron=summary)
         if found.status == "optimal":
             return found
         return dataclasses.replace(found, state=Stopped(search, self._question(table, neuron)))
