@@ -30,6 +30,7 @@ LAYERS = (
     "bounds.tight.counts",
     "bounds.tight.theory",
     "bounds.tight.search",
+    "bounds.tight.sets",
     "bounds.tight",
     "bounds",
     "methods.claim",

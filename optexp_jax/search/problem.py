@@ -30,6 +30,8 @@ class Problem:
     neuron: NeuronCounts
     length: int
     operators: tuple[Operator, ...]
+    any_shape: bool = False
+    """Whether to tell how high the IoU of formulas of any other shape can be."""
     base: Fraction | None = None
     """What every union has besides extras: formulas are compared by `I / (base + E)`.
 
