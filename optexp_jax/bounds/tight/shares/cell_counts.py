@@ -57,7 +57,7 @@ class CellCounter:
             cell[holders.indices[holders.indptr[c] : holders.indptr[c + 1]]] |= 1 << j
         rows = np.flatnonzero(cell)
         numbers, counts = cell[rows], self._counts[:, rows].astype(np.float64)
-        whole = np.stack([np.bincount(numbers, each, n_cells) for each in counts], 1)
+        whole = np.stack([np.bincount(numbers, each, n_cells) for each in counts], 1).astype(float)
         single = self._summed(
             numbers,
             counts,
@@ -90,4 +90,4 @@ class CellCounter:
         repeats = indptr[rows + 1] - starts
         place = entries[ranges(starts, repeats)] + np.repeat(numbers * width, repeats)
         sums = [np.bincount(place, np.repeat(each, repeats), n_cells * width) for each in counts]
-        return np.stack([each.reshape(n_cells, width) for each in sums], axis=1)
+        return np.stack(sums, 0).reshape(2, n_cells, width).swapaxes(0, 1).astype(np.float64)

@@ -89,7 +89,8 @@ def cells_with_pairs(
     """The cells of T with each of these pairs; a and b are the last two concepts of their sets."""
     at = numbers.find(a, b)
     n_cells = len(counts.whole)
-    both = np.where(at >= 0, counts.pair[:, :, at], 0.0)
+    both = np.zeros((n_cells, 2, len(at)))
+    both[:, :, at >= 0] = counts.pair[:, :, at[at >= 0]]
     of_a, of_b = counts.single[:, :, a] - both, counts.single[:, :, b] - both
     neither = counts.whole[:, :, None] - of_a - of_b - both
     neither[0] = 0.0

@@ -11,7 +11,7 @@ NONE = -1
 
 
 @pytree
-class SetNodes:
+class ShareNodes:
     """A node stands for all sets of `size` concepts: those in `chosen`, the others of `kept`."""
 
     chosen: Int32[np.ndarray, "nodes most"]
@@ -27,7 +27,7 @@ class SetNodes:
         kept: Sequence[Bool[np.ndarray, " concepts"]],
         size: int,
         most: int,
-    ) -> "SetNodes":
+    ) -> "ShareNodes":
         padded = np.full((len(chosen), most), NONE, np.int32)
         for row, concepts in zip(padded, chosen, strict=True):
             row[: len(concepts)] = concepts

@@ -36,7 +36,7 @@ class OccurringSets:
 
     def sum(self, counts: Int64[np.ndarray, " signatures"]) -> Float64[np.ndarray, " sets"]:
         """Counts of signatures summed up by set: whole numbers below 2**53, so they are exact."""
-        return np.bincount(self.which, counts[self.signature].astype(np.float64), len(self))
+        return _summed(self.which, counts[self.signature], len(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +87,15 @@ def occurring_sets(table: ConceptTable, deepest: int, most: int = MOST_ENTRIES) 
     )
 
 
+def _summed(
+    which: Int32[np.ndarray, " entries"] | Int64[np.ndarray, " entries"],
+    counts: Int64[np.ndarray, " entries"],
+    n: int,
+) -> Float64[np.ndarray, " n"]:
+    # Without any entries the sums would be integers.
+    return np.bincount(which, counts.astype(np.float64), n).astype(np.float64)
+
+
 def _choose(n: int, k: int) -> int:
     found = 1
     for j in range(k):
@@ -120,7 +129,7 @@ def _list_sets(
     first = np.flatnonzero(np.diff(keys, prepend=-1))
     which = np.cumsum(np.diff(keys, prepend=-1) != 0) - 1
     signature = signature[order]
-    total = np.bincount(which, sizes[signature].astype(np.float64), len(first))
+    total = _summed(which, sizes[signature], len(first))
     return OccurringSets(
         concepts[order][first], which.astype(np.int32), signature.astype(np.int32), total
     )

@@ -34,7 +34,7 @@ from optexp_jax.bounds.tight.shares.last_pairs import (
     cells_with_pairs,
     functions_of_pairs,
 )
-from optexp_jax.bounds.tight.shares.nodes import SetNodes
+from optexp_jax.bounds.tight.shares.nodes import ShareNodes
 from optexp_jax.bounds.tight.shares.occurring import OccurringLevels, occurring_sets
 from optexp_jax.bounds.tight.shares.pieces import ThirdConcepts, third_concepts
 from optexp_jax.bounds.tight.shares.shares import DirectedPairs, shares
@@ -58,7 +58,7 @@ RISEN = 1.01
 """Bounds are made anew for a v that is higher by this factor: until then, the old ones hold."""
 
 
-class SetSpace(AbstractSpace[SetNodes]):
+class SharesSpace(AbstractSpace[ShareNodes]):
     """The search over sets of `TightBounds`: see `docs/explanation/large_sets.md`."""
 
     family = "TightBounds"
@@ -88,17 +88,17 @@ class SetSpace(AbstractSpace[SetNodes]):
         self._third, self._tied = {}, None
         return True
 
-    def shortest(self, nodes: SetNodes) -> Int64[np.ndarray, " nodes"]:
+    def shortest(self, nodes: ShareNodes) -> Int64[np.ndarray, " nodes"]:
         # What is shorter and ties with the incumbent is looked for by itself.
         return nodes.size.astype(np.int64)
 
-    def describe(self, nodes: SetNodes, row: int) -> str:
+    def describe(self, nodes: ShareNodes, row: int) -> str:
         names = self.problem.table.names
         chosen = ", ".join(names[c] for c in nodes.concepts_in(row).tolist()) or "none yet"
         n = int(nodes.candidates(row, self.problem.table.n_concepts).sum())
         return f"sets of {nodes.size[row]} concepts: {chosen}; {n} candidates for the others"
 
-    def root(self, incumbent: Incumbent) -> Expansion[SetNodes] | None:
+    def root(self, incumbent: Incumbent) -> Expansion[ShareNodes] | None:
         known = SubproblemCache(self.problem, self._tuning).at(Prefix())
         with self.clock.phase("device"):
             scores = RootScores.of(known, self._ops, self.clock, self._tuning)
@@ -110,13 +110,13 @@ class SetSpace(AbstractSpace[SetNodes]):
         found += self._exact.beam(known, scores, self._beam, self.problem.depth, incumbent)
         if self._most < 3 or incumbent.best is None:
             return Expansion(None, found)
-        everything = SetNodes.of([()], [self._occurring], self._most, self._most)
+        everything = ShareNodes.of([()], [self._occurring], self._most, self._most)
         queued = [Queued(everything, np.ones(1), np.zeros(1, np.int64)), *self._ties(incumbent)]
         return Expansion(concatenate(queued), found)
 
-    def expand(self, batch: Queued[SetNodes], incumbent: Incumbent) -> Expansion[SetNodes]:
+    def expand(self, batch: Queued[ShareNodes], incumbent: Incumbent) -> Expansion[ShareNodes]:
         found: list[Candidate] = []
-        queued: list[Queued[SetNodes]] = []
+        queued: list[Queued[ShareNodes]] = []
         for row in range(len(batch)):
             node = take(batch, slice(row, row + 1))
             if not incumbent.may_improve(node.upper, self.shortest(node.nodes))[0]:
@@ -133,7 +133,7 @@ class SetSpace(AbstractSpace[SetNodes]):
         queued += self._ties(incumbent)
         return Expansion(concatenate(queued) if queued else None, found)
 
-    def _ties(self, incumbent: Incumbent) -> list[Queued[SetNodes]]:
+    def _ties(self, incumbent: Incumbent) -> list[Queued[ShareNodes]]:
         """Where formulas level with an incumbent of fewer concepts are, unless they wait already.
 
         What is better is in the sets of n concepts, so their IoU is that of the incumbent.
@@ -144,7 +144,7 @@ class SetSpace(AbstractSpace[SetNodes]):
         if self._tied == (best.score, len(best.formula)):
             return []
         self._tied = best.score, len(best.formula)
-        nodes = SetNodes.of([()], [self._occurring], len(best.formula), self._most)
+        nodes = ShareNodes.of([()], [self._occurring], len(best.formula), self._most)
         return [Queued(nodes, np.nextafter([best.score.iou], 2.0), np.ones(1, np.int64))]
 
     def _given_up(self, size: int, incumbent: Incumbent) -> bool:
@@ -153,8 +153,8 @@ class SetSpace(AbstractSpace[SetNodes]):
         return size < self._most and best is not None and len(best.formula) != size
 
     def _branch(
-        self, node: Queued[SetNodes], left: int, incumbent: Incumbent
-    ) -> list[Queued[SetNodes]]:
+        self, node: Queued[ShareNodes], left: int, incumbent: Incumbent
+    ) -> list[Queued[ShareNodes]]:
         nodes, size = node.nodes, int(node.nodes.size[0])
         if self._given_up(size, incumbent):
             return []
@@ -176,15 +176,15 @@ class SetSpace(AbstractSpace[SetNodes]):
         lists = [[*chosen.tolist(), child.concept] for child in children]
         return [
             Queued(
-                SetNodes.of(lists, [child.kept for child in children], size, self._most),
+                ShareNodes.of(lists, [child.kept for child in children], size, self._most),
                 np.minimum(upper, node.upper[0]),
                 np.zeros(len(children), np.int64),
             )
         ]
 
     def _last_two(
-        self, node: Queued[SetNodes], incumbent: Incumbent, found: list[Candidate]
-    ) -> list[Queued[SetNodes]]:
+        self, node: Queued[ShareNodes], incumbent: Incumbent, found: list[Candidate]
+    ) -> list[Queued[ShareNodes]]:
         """Look at all sets of a node; what there is no time for waits on."""
         nodes, size = node.nodes, int(node.nodes.size[0])
         if self._given_up(size, incumbent):
