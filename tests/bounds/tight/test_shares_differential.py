@@ -148,8 +148,13 @@ def test_many_concepts(length: int, fresh_seed: int):
     n_concepts = 22 if length == 5 else 30
     for _ in range(20 if thorough() else 2):
         case = crowded(rng, n_concepts, int(rng.integers(40, 200)))
-        found = solve(case.table, case.neuron, method(length, beam=int(rng.choice([0, 6]))))
+        sizes = (case.inside + case.outside).reshape(-1)
+        held = [np.flatnonzero(column).tolist() for column in case.columns.T]
+        names = [f"concept {k}" for k in range(n_concepts)]
+        table = ox.ConceptTable.from_signatures(held, sizes, names)
+        neuron = ox.NeuronCounts.from_signatures(table, case.inside.reshape(-1))
+        found = solve(table, neuron, method(length, beam=int(rng.choice([0, 6]))))
         assert found.status == "optimal"
         sets = all_sets(np.arange(n_concepts), length)
         highest = highest_chains(*plain_cells(case, sets), found.intersection, found.union)
-        assert highest == found.intersection * case.neuron.size
+        assert highest == found.intersection * neuron.size
