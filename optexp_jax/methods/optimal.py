@@ -70,6 +70,8 @@ class Optimal(AbstractMethod):
     """Nodes that are expanded at once; 1 gives the published order."""
     order: AbstractOrder = eqx.field(default=BestFirst(), kw_only=True)
     """The order in which nodes are expanded. The result is the same in every order."""
+    any_shape: bool = eqx.field(default=False, kw_only=True)
+    """Tell also how high the IoU of any Boolean function of `length` concepts can be."""
     callback: Callable[[Progress], None] | None = eqx.field(default=None, kw_only=True)
     """Called every turn with a `Progress`."""
     frontier_reduction: bool = eqx.field(default=True, kw_only=True)
@@ -167,7 +169,7 @@ class Optimal(AbstractMethod):
         return FormulaSpace(self.length, self.operators, self._keep.most, self.within)
 
     def _problem(self, table: ConceptTable, neuron: NeuronCounts) -> Problem:
-        return Problem(table, neuron, self.length, self.operators)
+        return Problem(table, neuron, self.length, self.operators, self.any_shape)
 
     @property
     def limits(self) -> StoppingCriteria:

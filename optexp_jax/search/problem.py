@@ -27,6 +27,8 @@ class Problem:
     neuron: NeuronCounts
     length: int
     operators: tuple[Operator, ...]
+    any_shape: bool = False
+    """Whether to tell how high the IoU of formulas of any other shape can be."""
 
     @property
     def depth(self) -> int:

@@ -117,10 +117,10 @@ class LargeTables(TightBounds):
 def solve(
     table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
 ) -> ox.Explanation:
-    """The result of a search; `as_large` has it do what it does with many concepts."""
-    if as_large:
-        bounds = method.bounds
-        assert isinstance(bounds, TightBounds)
-        method = replace(method, bounds=LargeTables(beam=bounds.beam))
+    """The result of a search over chains; `as_large` has it do what it does with many concepts."""
+    bounds = method.bounds
+    assert isinstance(bounds, TightBounds)
+    kind = LargeTables if as_large else TightBounds
+    method = replace(method, bounds=kind(beam=bounds.beam, way="chains"))
     with as_users_run_it():
         return ox.explain(table, neuron, method)

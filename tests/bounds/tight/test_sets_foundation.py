@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import optexp_jax as ox
 from optexp_jax.bounds.tight.rounding import needed
-from optexp_jax.bounds.tight.sets.best_chain import SolvedSets, solve_sets
+from optexp_jax.bounds.tight.sets.best_chain import SolvedSets, solve_sets, solve_sets_on_host
 from optexp_jax.bounds.tight.sets.cells import (
     Cells,
     any_function,
+    any_function_on_host,
     cells_of_intersections,
     count_cells,
 )
@@ -91,8 +92,14 @@ def test_cells_come_of_the_intersections_of_all_subsets(seed: int, n: int):
 
 
 def solved(cells: Cells, v: float, operators: tuple[Operator, ...], shorter: bool) -> SolvedSets:
+    ops = ops_of(operators)
+    on_host = solve_sets_on_host(cells, v, ops=ops, shorter=shorter)
     with jax.enable_x64(True):
-        return jax.device_get(solve_sets(cells, v, ops=ops_of(operators), shorter=shorter))
+        found = jax.device_get(solve_sets(cells, v, ops=ops, shorter=shorter))
+    np.testing.assert_array_equal(found.inside, on_host.inside)
+    np.testing.assert_array_equal(found.outside, on_host.outside)
+    np.testing.assert_allclose(found.best, on_host.best, rtol=2.0**-45, atol=2.0**-45)
+    return found
 
 
 def exact_w(inside: int, outside: int, v: float) -> Fraction:
@@ -106,6 +113,7 @@ def test_no_function_of_a_set_exceeds_its_bound(seed: int):
     cells = count_cells(case.table.signatures, case.neuron, sets)
     with jax.enable_x64(True):
         upper = np.asarray(any_function(cells, v))
+    np.testing.assert_allclose(any_function_on_host(cells, v), upper, rtol=2.0**-45)
     for k in range(SETS):
         w = [exact_w(i, e, v) for i, e in zip(cells.inside[:, k], cells.outside[:, k], strict=True)]
         highest = sum(max(part, Fraction(0)) for part in w)

@@ -47,7 +47,7 @@ def calls_of(
 
 
 def test_small_and_large_tables_take_their_own_ways(monkeypatch: pytest.MonkeyPatch):
-    small, of_small = calls_of(ox.Optimal(4), monkeypatch)
+    small, of_small = calls_of(ox.Optimal(4, bounds=ox.TightBounds(way="chains")), monkeypatch)
     large, of_large = calls_of(ox.Optimal(4, bounds=LargeTables()), monkeypatch)
     assert {"fused_root", "two_step_bounds"} <= of_small
     assert not of_small & {"score_pairs", "highest_bounds", "warm_up"}

@@ -8,17 +8,23 @@ Steps that change nothing are left out: chains that have one hold at the same lo
 one, which comes before them in the order of ties (Proposition 20).
 """
 
+import functools
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float64, Int64
+from jaxtyping import Array, Float64, Int64
 
 from optexp_jax.bounds.tight.operator_set import OperatorSet
 from optexp_jax.bounds.tight.rounding import weight
 from optexp_jax.bounds.tight.sets.cells import Cells
-from optexp_jax.bounds.tight.sets.subcubes import Layer, over_subcubes, subcubes
+from optexp_jax.bounds.tight.sets.subcubes import (
+    over_subcubes,
+    over_subcubes_on_host,
+    subcubes,
+)
 from optexp_jax.internal.pytrees import pytree
 
 
@@ -34,6 +40,10 @@ class SolvedSets:
     The last row is that of whole chains.
     """
 
+    def take(self, sets: Int64[np.ndarray, " chosen"] | slice) -> "SolvedSets":
+        """Some of the sets."""
+        return SolvedSets(self.inside[:, sets], self.outside[:, sets], self.best[:, sets])
+
 
 @partial(jax.jit, static_argnames=("ops", "shorter"))
 def solve_sets(
@@ -45,34 +55,43 @@ def solve_sets(
     """
     inside, outside = (over_subcubes(jnp.asarray(part)) for part in (cells.inside, cells.outside))
     w = weight(inside.astype(jnp.float64), v * outside.astype(jnp.float64))
-    there = inside + outside > 0
-    best = jnp.full_like(w, -jnp.inf)
-    for n_free, layer in enumerate(subcubes(cells.n_concepts).layers, start=1):
-        ends = shorter or n_free == 1
-        best = best.at[layer.rows].set(_highest(layer, w, there, best, ops, ends))
+    best = _best(w, inside + outside > 0, ops, shorter, jnp)
     return SolvedSets(inside, outside, best)
 
 
-def _highest(
-    layer: Layer,
-    w: Float64[Array, "subcubes sets"],
-    there: Bool[Array, "subcubes sets"],
-    best: Float64[Array, "subcubes sets"],
-    ops: OperatorSet,
-    ends: bool,
-) -> Float64[Array, "rows sets"]:
-    """Over all steps that can come next in the subcubes of one layer."""
-    highest = jnp.full((len(layer.rows), w.shape[1]), -jnp.inf)
-    for holds, fails in zip(layer.holds, layer.fails, strict=True):
-        if ends:  # a leaf, which has to hold somewhere
-            highest = jnp.maximum(highest, jnp.where(there[holds], w[holds], -jnp.inf))
-        proper = there[holds] & there[fails]
-        steps = jnp.full_like(highest, -jnp.inf)
-        if ops.union:
-            steps = jnp.maximum(steps, w[holds] + best[fails])
-        if ops.difference:
-            steps = jnp.maximum(steps, best[fails])
-        if ops.intersection:
-            steps = jnp.maximum(steps, best[holds])
-        highest = jnp.maximum(highest, jnp.where(proper, steps, -jnp.inf))
-    return highest
+def solve_sets_on_host(
+    cells: Cells, v: float, *, ops: OperatorSet, shorter: bool = False
+) -> SolvedSets:
+    """The same on the host."""
+    parts = (np.asarray(cells.inside), np.asarray(cells.outside))
+    inside, outside = (over_subcubes_on_host(part) for part in parts)
+    w = weight(inside.astype(np.float64), v * outside)
+    return SolvedSets(inside, outside, _best(w, inside + outside > 0, ops, shorter, np))
+
+
+def _best(w: Any, there: Any, ops: OperatorSet, shorter: bool, xp: Any) -> Any:
+    """The highest W in every subcube, a layer after another, in numpy or in JAX."""
+    n = 0
+    while 3**n < len(w):
+        n += 1
+    known = subcubes(n)
+    lowest = -xp.inf
+    layers = [xp.full((1 << n, w.shape[1]), lowest)]
+    for n_free, layer in enumerate(known.layers, start=1):
+        before, options = layers[-1], []
+        for k in range(n_free):
+            holds, fails = layer.holds[k], layer.fails[k]
+            added, left = w[holds], before[layer.fails_before[k]]
+            steps = xp.full_like(added, lowest)
+            if ops.union:
+                steps = xp.maximum(steps, added + left)
+            if ops.difference:
+                steps = xp.maximum(steps, left)
+            if ops.intersection:
+                steps = xp.maximum(steps, before[layer.holds_before[k]])
+            steps = xp.where(there[fails], steps, lowest)
+            if shorter or n_free == 1:  # a leaf
+                steps = xp.maximum(steps, added)
+            options.append(xp.where(there[holds], steps, lowest))
+        layers.append(functools.reduce(xp.maximum, options))
+    return xp.concatenate(layers)[known.place]

@@ -71,16 +71,26 @@ def moebius(intersections: Num[Array, "subsets *rest"]) -> Num[Array, "cells *re
     return values
 
 
-def weights(cells: Cells, v: Float64[Array, ""] | float) -> Float64[Array, "cells sets"]:
-    """W = I − v·E of every cell, rounded up; v may be any number from 0."""
-    return weight(
-        jnp.asarray(cells.inside, jnp.float64), v * jnp.asarray(cells.outside, jnp.float64)
-    )
+def moebius_on_host(values: Num[np.ndarray, "subsets *rest"]) -> Num[np.ndarray, "cells *rest"]:
+    """The same on the host, in the place of what is given."""
+    size, *rest = values.shape
+    for j in range(size.bit_length() - 1):
+        halves = values.reshape(size >> (j + 1), 2, 1 << j, *rest)
+        halves[:, 0] -= halves[:, 1]
+    return values
 
 
 def any_function(cells: Cells, v: Float64[Array, ""] | float) -> Float64[Array, " sets"]:
     """U: the highest W of any Boolean function of each set, rounded up (Proposition 18)."""
-    return raised(jnp.maximum(weights(cells, v), 0.0).sum(0))
+    w = weight(jnp.asarray(cells.inside, jnp.float64), v * jnp.asarray(cells.outside, jnp.float64))
+    return raised(jnp.maximum(w, 0.0).sum(0))
+
+
+def any_function_on_host(cells: Cells, v: float) -> Float64[np.ndarray, " sets"]:
+    """The same on the host."""
+    inside, outside = np.asarray(cells.inside), np.asarray(cells.outside)
+    w = weight(inside.astype(np.float64), v * outside)
+    return raised(np.maximum(w, 0.0, out=w).sum(0))
 
 
 def count_cells(

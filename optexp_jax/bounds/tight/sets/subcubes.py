@@ -19,11 +19,13 @@ FREE = 2
 class Layer:
     """All subcubes with as many free concepts, and what is left once one of those is asked for."""
 
-    rows: Int32[np.ndarray, " subcubes"]
     holds: Int32[np.ndarray, "free subcubes"]
     """The subcube where the k-th free concept holds."""
     fails: Int32[np.ndarray, "free subcubes"]
     """The one where it does not."""
+    holds_before: Int32[np.ndarray, "free subcubes"]
+    """The same as places in the layer before, to which they belong."""
+    fails_before: Int32[np.ndarray, "free subcubes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,8 @@ class Subcubes:
     free: Bool[np.ndarray, "subcubes concepts"]
     layers: tuple[Layer, ...]
     """By the number of free concepts, from one on."""
+    place: Int32[np.ndarray, " subcubes"]
+    """Where each subcube stands if all layers stand one after another, none free first."""
 
     @property
     def whole(self) -> int:
@@ -48,21 +52,40 @@ def subcubes(n: int) -> Subcubes:
     powers = 3 ** np.arange(n)
     digits = np.arange(3**n)[:, None] // powers % 3
     free = digits == FREE
+    n_free = free.sum(1)
+    by_layer = np.argsort(n_free, kind="stable")
+    place = np.argsort(by_layer)
+    starts = np.cumsum([0, *np.bincount(n_free)])
     layers: list[Layer] = []
-    for n_free in range(1, n + 1):
-        rows = np.flatnonzero(free.sum(1) == n_free)
-        asked = np.nonzero(free[rows])[1].reshape(len(rows), n_free).T
+    for k in range(1, n + 1):
+        rows = by_layer[starts[k] : starts[k + 1]]
+        asked = np.nonzero(free[rows])[1].reshape(len(rows), k).T
         fails = rows - FREE * powers[asked]
         holds = fails + powers[asked]
-        layers.append(Layer(*(part.astype(np.int32) for part in (rows, holds, fails))))
-    return Subcubes(powers, free, tuple(layers))
+        before = (place[part] - starts[k - 1] for part in (holds, fails))
+        layers.append(Layer(*(part.astype(np.int32) for part in (holds, fails, *before))))
+    return Subcubes(powers, free, tuple(layers), place.astype(np.int32))
+
+
+def over_subcubes_on_host(cells: Num[np.ndarray, "cells sets"]) -> Num[np.ndarray, "cubes sets"]:
+    """`over_subcubes` on the host."""
+    n_sets = cells.shape[1]
+    values = cells.reshape(1, len(cells), n_sets)
+    while values.shape[1] > 1:
+        done, left, _ = values.shape
+        both = np.empty((3, done, left // 2, n_sets), cells.dtype)
+        both[0], both[1] = values[:, ::2], values[:, 1::2]
+        np.add(both[0], both[1], out=both[2])
+        values = both.reshape(3 * done, left // 2, n_sets)
+    return values[:, 0]
 
 
 def over_subcubes(cells: Num[Array, "cells sets"]) -> Num[Array, "subcubes sets"]:
     """Sums over all subcubes, from the cells."""
-    n, n_sets = cells.shape[0].bit_length() - 1, cells.shape[1]
-    values = cells.reshape(1, -1, n_sets)
-    for _ in range(n):  # the digit of least weight first; those that are done stand in front
+    size, n_sets = cells.shape
+    values = cells.reshape(1, len(cells), n_sets)
+    # The digit of least weight first; those that are done stand in front.
+    for _ in range(size.bit_length() - 1):
         done, left, _ = values.shape
         pairs = values.reshape(done, left // 2, 2, n_sets)
         both = jnp.stack([pairs[:, :, 0], pairs[:, :, 1], pairs.sum(2)], axis=0)
