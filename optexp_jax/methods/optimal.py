@@ -169,7 +169,8 @@ class Optimal(AbstractMethod):
         return FormulaSpace(self.length, self.operators, self._keep.most, self.within)
 
     def _problem(self, table: ConceptTable, neuron: NeuronCounts) -> Problem:
-        return Problem(table, neuron, self.length, self.operators, self.any_shape)
+        wanted = self.any_shape, self._keep.only_best
+        return Problem(table, neuron, self.length, self.operators, *wanted)
 
     @property
     def limits(self) -> StoppingCriteria:

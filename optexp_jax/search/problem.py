@@ -29,6 +29,8 @@ class Problem:
     operators: tuple[Operator, ...]
     any_shape: bool = False
     """Whether to tell how high the IoU of formulas of any other shape can be."""
+    only_best: bool = True
+    """Whether the best formula is wanted alone, without runners-up."""
 
     @property
     def depth(self) -> int:

@@ -2,34 +2,17 @@
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
-import equinox as eqx
 import numpy as np
 
 from helpers.tight_cases import any_case, flat, tiny_unit
-from optexp_jax.bounds.base import AbstractBounds, Prepared
 from optexp_jax.bounds.tight.shares.cell_counts import CellCounter, CellCounts
 from optexp_jax.bounds.tight.shares.occurring import OccurringLevels, occurring_sets
 from optexp_jax.bounds.tight.shares.shares import DirectedPairs
-from optexp_jax.bounds.tight.shares.space import SharesSpace
-from optexp_jax.search.driver import AbstractSpace
-from optexp_jax.search.problem import Problem
 from optexp_jax.testing import Case, random_case
 
 FEW = 7
 """Concepts of cases of which all sets are looked at."""
-
-
-class SharesOnly(AbstractBounds):
-    """The search over sets by shares, whatever the table is like."""
-
-    beam: int | None = eqx.field(default=None, kw_only=True)
-
-    def open(
-        self, problem: Problem, batch_size: int | None = None, *, prepared: Prepared | None = None
-    ) -> AbstractSpace[Any]:
-        return SharesSpace(problem, batch_size, self.beam)
 
 
 def crowded(rng: np.random.Generator, n_concepts: int, columns: int | None = None) -> Case:

@@ -5,22 +5,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.search_cases import DEFAULT, SUBSETS, seeds
-from helpers.share_cases import SharesOnly, all_sets, crowded, plain_cells, some_case
+from helpers.share_cases import all_sets, crowded, plain_cells, some_case
 from helpers.strategies import NAMES, WeightedCase, farey_case
-from helpers.support import examples, thorough
+from helpers.support import as_users_run_it, examples, thorough
 from helpers.tight_cases import DIRECTED, N, flat
-from helpers.tight_helpers import solve
 from hypothesis import given
 
 import optexp_jax as ox
+from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.methods.oracle import OracleResult, best_formula
 from optexp_jax.search import Progress
+from optexp_jax.search.problem import Problem
 from optexp_jax.testing import Case
 
 
 def method(length: int, operators: tuple[Operator, ...] = DEFAULT, beam: int = 0) -> ox.Optimal:
-    return ox.Optimal(length, bounds=SharesOnly(beam=beam), operators=operators)
+    return ox.Optimal(length, bounds=TightBounds(beam=beam, way="shares"), operators=operators)
+
+
+def solve(table: ox.ConceptTable, neuron: ox.NeuronCounts, asked: ox.Optimal) -> ox.Explanation:
+    with as_users_run_it():
+        return ox.explain(table, neuron, asked)
 
 
 def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -> OracleResult:
@@ -158,3 +164,24 @@ def test_many_concepts(length: int, fresh_seed: int):
         sets = all_sets(np.arange(n_concepts), length)
         highest = highest_chains(*plain_cells(case, sets), found.intersection, found.union)
         assert highest == found.intersection * neuron.size
+
+
+def test_the_way_is_chosen_and_told():
+    rng = np.random.default_rng(0)
+    masks = rng.random((40, 300)) < 0.1
+    table = ox.ConceptTable.from_masks(masks)
+    neuron = table.count(masks[0] | masks[1] & ~masks[2])
+    one = ox.Optimal(3, bounds=TightBounds(way="shares"))
+    assert str(solve(table, neuron, one).stats.way).startswith("shares: asked for")
+    with pytest.raises(ValueError, match="way='auto'"):
+        ox.explain(table, neuron, replace(one, top_k=2))
+    many = ox.ConceptTable.from_masks(rng.random((300, 40)) < 0.1)
+
+    def chosen(length: int, *, only_best: bool = True, operators=DEFAULT) -> str:
+        problem = Problem(
+            many, many.count(rng.random(40) < 0.5), length, operators, only_best=only_best
+        )
+        return TightBounds().open(problem).way.split(":")[0]
+
+    assert chosen(5) == chosen(6) == "shares"
+    assert chosen(3) == chosen(5, only_best=False) == chosen(5, operators=(ox.OR,)) == "chains"

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from optexp_jax.bounds.tight.sets.cells import Cells
-from optexp_jax.bounds.tight.sets.subcubes import subcubes
+from optexp_jax.bounds.tight.sets.subcubes import over_subcubes_on_host, subcubes
 from optexp_jax.counts.scores import Score
 
 LARGEST = 2**62
@@ -46,24 +46,12 @@ class ExactThreshold:
 
     def by_chains(self, cells: Cells) -> Bool[np.ndarray, " sets"]:
         """Which sets have a chain that reaches it (Proposition 19); the empty one counts 0."""
-        known = subcubes(cells.n_concepts)
-        w = _over_subcubes(self._weights(cells))
-        best = np.zeros_like(w)
-        for layer in known.layers:
-            highest = best[layer.rows]
-            for holds, fails in zip(layer.holds, layer.fails, strict=True):
-                np.maximum(highest, np.maximum(w[holds], 0) + best[fails], out=highest)
-                np.maximum(highest, best[holds], out=highest)
-            best[layer.rows] = highest
-        return self._reached(best[-1])
-
-
-def _over_subcubes(cells: Int64[np.ndarray, "cells sets"]) -> Int64[np.ndarray, "subcubes sets"]:
-    """Sums over all subcubes: the digit of least weight first, as `subcubes` numbers them."""
-    values = cells[None]
-    for _ in range(len(cells).bit_length() - 1):
-        done, left, n_sets = values.shape
-        pairs = values.reshape(done, left // 2, 2, n_sets)
-        both = np.stack([pairs[:, :, 0], pairs[:, :, 1], pairs.sum(2)])
-        values = both.reshape(3 * done, left // 2, n_sets)
-    return values[:, 0]
+        n = cells.n_concepts
+        w = np.maximum(over_subcubes_on_host(self._weights(cells)), 0)
+        best = np.zeros((1 << n, len(cells)), np.int64)
+        for layer in subcubes(n).layers:
+            before, best = best, np.zeros((layer.holds.shape[1], len(cells)), np.int64)
+            for k in range(len(layer.holds)):
+                np.maximum(best, w[layer.holds[k]] + before[layer.fails_before[k]], out=best)
+                np.maximum(best, before[layer.holds_before[k]], out=best)
+        return self._reached(best[0])

@@ -8,20 +8,20 @@ merely contain such a set are far too many (Proposition 29).
 """
 
 from functools import cached_property
-from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Bool, Int64
 
+from optexp_jax.bounds.tight.counts.gram import Counted
 from optexp_jax.bounds.tight.operator_set import OperatorSet
 from optexp_jax.bounds.tight.rounding import iou_at_most, needed
 from optexp_jax.bounds.tight.search.exact import ExactScoring
-from optexp_jax.bounds.tight.search.root import RootScores
+from optexp_jax.bounds.tight.search.root import CountedRoot, RootScores
 from optexp_jax.bounds.tight.search.subproblem import Prefix, SubproblemCache
-from optexp_jax.bounds.tight.sets.best_chain import solve_sets
+from optexp_jax.bounds.tight.sets.best_chain import solve_sets_on_host
 from optexp_jax.bounds.tight.sets.cells import Cells
 from optexp_jax.bounds.tight.sets.chains_of_sets import (
+    SetChains,
     SetsReached,
     candidates_of_chains,
     chains_from,
@@ -70,11 +70,14 @@ class SharesSpace(AbstractSpace[ShareNodes]):
         beam: int | None,
         *,
         tuning: Tuning | None = None,
+        counted: CountedRoot | None = None,
     ):
+        """`counted` is what was computed together with other neurons."""
         super().__init__(1 if batch_size is None else batch_size)
         self.problem = problem
         self._tuning = Tuning.of(problem.table.n_concepts) if tuning is None else tuning
         self._beam = self._tuning.beam if beam is None else beam
+        self._counted = Counted() if counted is None else counted.counted
         self._ops = OperatorSet.of_problem(problem)
         self._exact = ExactScoring(self._ops, self.clock, self.counters)
         self._occurring: Bool[np.ndarray, " concepts"] = problem.table.concept_sizes > 0
@@ -99,7 +102,7 @@ class SharesSpace(AbstractSpace[ShareNodes]):
         return f"sets of {nodes.size[row]} concepts: {chosen}; {n} candidates for the others"
 
     def root(self, incumbent: Incumbent) -> Expansion[ShareNodes] | None:
-        known = SubproblemCache(self.problem, self._tuning).at(Prefix())
+        known = SubproblemCache(self.problem, self._tuning, counted=self._counted).at(Prefix())
         with self.clock.phase("device"):
             scores = RootScores.of(known, self._ops, self.clock, self._tuning)
         if scores is None:
@@ -250,16 +253,11 @@ class SharesSpace(AbstractSpace[ShareNodes]):
                 incumbent.offer(candidate)
             found += candidates
 
-    def _reaching(self, cells: Cells, incumbent: Incumbent) -> Any:
+    def _reaching(self, cells: Cells, incumbent: Incumbent) -> SetChains:
         """All chains of a few sets that reach the incumbent."""
-        n_sets = len(cells)
-        filled = np.zeros((2, len(cells.inside), CHAINS_AT_ONCE), np.int64)
-        filled[0, :, :n_sets], filled[1, :, :n_sets] = cells.inside, cells.outside
-        with jax.enable_x64(True):
-            v = incumbent.v
-            solved = solve_sets(Cells(filled[0], filled[1]), v, ops=self._ops, shorter=True)
-            reached = SetsReached(v, self.problem.neuron.size)
-            return chains_from(solved, self._ops, reached, shorter=True)
+        solved = solve_sets_on_host(cells, incumbent.v, ops=self._ops, shorter=True)
+        reached = SetsReached(incumbent.v, self.problem.neuron.size)
+        return chains_from(solved, self._ops, reached, shorter=True)
 
     def _margin(self, counts: CellCounts, v: float) -> float:
         inside, outside = counts.whole.sum(0).tolist()
