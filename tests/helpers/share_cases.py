@@ -7,8 +7,11 @@ import numpy as np
 
 from helpers.tight_cases import any_case, flat, tiny_unit
 from optexp_jax.bounds.tight.shares.cell_counts import CellCounter, CellCounts
-from optexp_jax.bounds.tight.shares.occurring import OccurringLevels, occurring_sets
-from optexp_jax.bounds.tight.shares.shares import DirectedPairs
+from optexp_jax.bounds.tight.shares.occurring import (
+    DirectedPairs,
+    OccurringLevels,
+    occurring_sets,
+)
 from optexp_jax.testing import Case, random_case
 
 FEW = 7
@@ -87,7 +90,7 @@ def look(
     kept = rng.random(table.n_concepts) < rng.choice([0.7, 1.0])
     kept[chosen] = False
     counts = CellCounter(table, case.neuron, levels.pairs).count(chosen.astype(np.int32))
-    return Looked(case, levels, counts, DirectedPairs.of(levels.pairs).among(kept), kept)
+    return Looked(case, levels, counts, levels.pairs.directed.among(kept), kept)
 
 
 def slack(looked: Looked, v: float) -> float:

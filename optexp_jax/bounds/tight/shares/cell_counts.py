@@ -34,14 +34,14 @@ class CellCounter:
         self._table = table
         self._pairs = pairs
         signatures = table.signatures
-        by_signature = np.argsort(pairs.signature, kind="stable")
-        self._pair_of_entry = pairs.which[by_signature]
-        self._pair_starts = np.searchsorted(
-            pairs.signature[by_signature], np.arange(len(signatures) + 1)
-        )
+        entries = pairs.by_signature
+        self._pair_of_entry = entries.pair
+        self._pair_starts = np.full(len(signatures) + 1, len(entries.pair))
+        self._pair_starts[: len(entries.indptr)] = entries.indptr
         both = np.stack([neuron.inside, neuron.outside])
         both[:, signatures.lengths == 0] = 0
         self._counts = both
+        self._cell = np.zeros(len(signatures), np.uint8)  # of each signature; 0 between two counts
         self._whole = both.sum(1).astype(np.float64)
         self._single = np.stack([signatures.incidence.T @ each for each in both]).astype(np.float64)
         active = pairs.sum(neuron.inside)
@@ -51,12 +51,15 @@ class CellCounter:
         """Over the cells of the chosen concepts."""
         table, pairs = self._table, self._pairs
         n_cells, n_pairs = 1 << len(chosen), len(pairs)
-        cell = np.zeros(len(table.signatures), np.int64)
-        holders = table.signatures.holders
+        holders, cell = table.signatures.holders, self._cell
+        touched = [np.empty(0, np.int64)]
         for j, c in enumerate(chosen.tolist()):
-            cell[holders.indices[holders.indptr[c] : holders.indptr[c + 1]]] |= 1 << j
-        rows = np.flatnonzero(cell)
-        numbers, counts = cell[rows], self._counts[:, rows].astype(np.float64)
+            held = holders.indices[holders.indptr[c] : holders.indptr[c + 1]]
+            touched.append(held[cell[held] == 0])
+            cell[held] |= 1 << j
+        rows = np.concatenate(touched)
+        numbers, counts = cell[rows].astype(np.int64), self._counts[:, rows].astype(np.float64)
+        cell[rows] = 0
         whole = np.stack([np.bincount(numbers, each, n_cells) for each in counts], 1).astype(float)
         single = self._summed(
             numbers,
@@ -89,5 +92,9 @@ class CellCounter:
         starts = indptr[rows]
         repeats = indptr[rows + 1] - starts
         place = entries[ranges(starts, repeats)] + np.repeat(numbers * width, repeats)
-        sums = [np.bincount(place, np.repeat(each, repeats), n_cells * width) for each in counts]
-        return np.stack(sums, 0).reshape(2, n_cells, width).swapaxes(0, 1).astype(np.float64)
+        sums = np.empty((n_cells, 2, width))
+        for k, each in enumerate(counts):
+            sums[:, k] = np.bincount(place, np.repeat(each, repeats), n_cells * width).reshape(
+                n_cells, width
+            )
+        return sums

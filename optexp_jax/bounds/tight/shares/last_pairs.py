@@ -3,50 +3,99 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int32, Int64
 
 from optexp_jax.bounds.tight.sets.cells import Cells
 from optexp_jax.bounds.tight.shares.cell_counts import CellCounts
-from optexp_jax.bounds.tight.shares.shares import DirectedPairs
+from optexp_jax.bounds.tight.shares.occurring import OccurringSets
+
+
+@dataclass(frozen=True, eq=False)
+class PairFunctions:
+    """U of T with each pair of some concepts."""
+
+    ids: Int64[np.ndarray, " some"]
+    """Those of which some pair may reach what is needed."""
+    u: Float64[np.ndarray, "some some"]
+    """Up to rounding."""
 
 
 def functions_of_pairs(
-    counts: CellCounts, ids: Int64[np.ndarray, " some"], pairs: DirectedPairs, v: float
-) -> Float64[np.ndarray, "some some"]:
-    """U of T with each pair of these concepts, up to rounding (Proposition 28).
+    counts: CellCounts,
+    kept: Bool[np.ndarray, " concepts"],
+    pairs: OccurringSets,
+    v: float,
+    needed: float,
+) -> PairFunctions:
+    """U of T with each pair of the kept concepts (Proposition 28), where it may reach `needed`.
 
-    `pairs` are those of them that meet. What does not meet in a cell adds up there, but for the
-    rest of the cell; that is looked at only for concepts that the cell has.
+    What does not meet in a cell adds up there, but for the rest of the cell; that is looked at only
+    for concepts that the cell has.
     """
-    n_concepts = counts.single.shape[2]
-    number = np.full(n_concepts, -1)
-    number[ids] = np.arange(len(ids))
-    forth = pairs.first < pairs.second
-    first, second, pair = number[pairs.first[forth]], number[pairs.second[forth]], pairs.pair[forth]
-    own = np.zeros(len(ids))
-    meeting = np.zeros(len(first))
-    blocks: list[tuple[np.ndarray, np.ndarray]] = []
-    base = 0.0
+    first, second = pairs.concepts.T
+    met = np.flatnonzero(kept[first] & kept[second])
+    first, second = first[met], second[met]
+    meeting = np.zeros(len(met))
+    single = counts.single[:, 0] - v * counts.single[:, 1]
+    whole = counts.whole[:, 0] - v * counts.whole[:, 1]
+    own = np.maximum(single, 0.0).sum(0)
+    own += (np.maximum(whole[1:, None] - single[1:], 0.0) - np.maximum(whole[1:, None], 0.0)).sum(0)
     for cell in range(len(counts.whole)):
-        w = counts.single[cell, 0][ids] - v * counts.single[cell, 1][ids]
-        whole = float(counts.whole[cell, 0] - v * counts.whole[cell, 1])
-        own += np.maximum(w, 0.0)
-        if cell:
-            base += max(whole, 0.0)
-            own += np.maximum(whole - w, 0.0) - max(whole, 0.0)
-            there = np.flatnonzero(w)
-            blocks.append((there, _rest(w[there], whole)))
-        met = np.flatnonzero(counts.pair[cell].any(0)[pair])
-        both = counts.pair[cell, 0][pair[met]] - v * counts.pair[cell, 1][pair[met]]
-        a, b = w[first[met]], w[second[met]]
+        inside, outside = counts.pair[cell, 0][met], counts.pair[cell, 1][met]
+        here = np.flatnonzero(inside + outside)
+        both = inside[here] - v * outside[here]
+        a, b = single[cell][first[here]], single[cell][second[here]]
         change = np.maximum(both, 0.0) + np.maximum(a - both, 0.0) - np.maximum(a, 0.0)
         change += np.maximum(b - both, 0.0) - np.maximum(b, 0.0)
         if cell:
-            change += np.maximum(whole - a - b + both, 0.0) - np.maximum(whole - a - b, 0.0)
-        meeting[met] += change
-    found = base + own[:, None] + own[None, :]
-    for there, rest in blocks:
-        found[np.ix_(there, there)] += rest
+            rest = whole[cell] - a - b
+            change += np.maximum(rest + both, 0.0) - np.maximum(rest, 0.0)
+        meeting[here] += change
+    base = float(np.maximum(whole[1:], 0.0).sum())
+    most = own + _most_of_rest(single[1:], kept)
+    for end in (first, second):
+        np.maximum.at(most, end, (own + _most_of_rest(single[1:], kept))[end] + meeting)
+    ids = np.flatnonzero(kept)
+    ids = ids[base + most[ids] + own[ids].max(initial=0.0) >= needed]
+    return PairFunctions(ids, _all_pairs(ids, base, own, single, whole, first, second, meeting))
+
+
+def _most_of_rest(
+    single: Float64[np.ndarray, "cells concepts"], kept: Bool[np.ndarray, " concepts"]
+) -> Float64[np.ndarray, " concepts"]:
+    """What the rest of cells can be worth without a concept and another, beyond each: at most.
+
+    `max(0, W − a − b)` grows by at most |a| where a is taken away, whatever b is.
+    """
+    size = np.abs(single)
+    limit = np.where(kept, size, 0.0).max(1, initial=0.0)
+    return np.minimum(size, limit[:, None]).sum(0)
+
+
+def _all_pairs(
+    ids: Int64[np.ndarray, " some"],
+    base: float,
+    own: Float64[np.ndarray, " concepts"],
+    single: Float64[np.ndarray, "cells concepts"],
+    whole: Float64[np.ndarray, " cells"],
+    first: Int32[np.ndarray, " pairs"],
+    second: Int32[np.ndarray, " pairs"],
+    meeting: Float64[np.ndarray, " pairs"],
+) -> Float64[np.ndarray, "some some"]:
+    found = (base + own[ids])[:, None] + own[ids][None, :]
+    for cell in range(1, len(whole)):
+        w = single[cell][ids]
+        there = np.flatnonzero(w)
+        rest = _rest(w[there], float(whole[cell]))
+        if len(there) == len(ids):
+            found += rest
+        elif len(there):
+            found[np.ix_(there, there)] += rest
+    number = np.full(len(own), -1)
+    number[ids] = np.arange(len(ids))
+    first, second = number[first], number[second]
+    both = np.flatnonzero((first >= 0) & (second >= 0))
+    first, second, meeting = first[both], second[both], meeting[both]
     found[first, second] += meeting
     found[second, first] += meeting
     return found

@@ -5,10 +5,11 @@ neuron's counts are one pass over them.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64
+from jaxtyping import Bool, Float64, Int32, Int64
 
 from optexp_jax.concepts.signatures import Signatures
 from optexp_jax.concepts.table import ConceptTable
@@ -18,6 +19,31 @@ MOST_ENTRIES = 6_000_000
 """Sets of one size, each once a signature that holds it, up to which they are listed."""
 DEEPEST = 6
 """Concepts of the largest sets that are listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class DirectedPairs:
+    """Every occurring pair twice, x first and y first, in ascending order of the first."""
+
+    first: Int32[np.ndarray, " entries"]
+    second: Int32[np.ndarray, " entries"]
+    pair: Int64[np.ndarray, " entries"]
+    """Which occurring pair."""
+
+    def among(self, kept: Bool[np.ndarray, " concepts"]) -> "DirectedPairs":
+        """Those of which both concepts are kept."""
+        return self.take(kept[self.first] & kept[self.second])
+
+    def take(self, chosen: Bool[np.ndarray, " entries"]) -> "DirectedPairs":
+        return DirectedPairs(self.first[chosen], self.second[chosen], self.pair[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class PairEntries:
+    """The occurring pairs that each signature holds, one signature after another."""
+
+    indptr: Int64[np.ndarray, " signatures_plus_one"]
+    pair: Int32[np.ndarray, " entries"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +63,22 @@ class OccurringSets:
     def sum(self, counts: Int64[np.ndarray, " signatures"]) -> Float64[np.ndarray, " sets"]:
         """Counts of signatures summed up by set: whole numbers below 2**53, so they are exact."""
         return _summed(self.which, counts[self.signature], len(self))
+
+    @cached_property
+    def directed(self) -> DirectedPairs:
+        """Of pairs: each with either concept first."""
+        a, b = self.concepts.T
+        first, second = np.concatenate([a, b]), np.concatenate([b, a])
+        order = np.argsort(first, kind="stable")
+        return DirectedPairs(first[order], second[order], np.tile(np.arange(len(self)), 2)[order])
+
+    @cached_property
+    def by_signature(self) -> PairEntries:
+        """The same entries, by signature; up to the last one that holds any."""
+        order = np.argsort(self.signature, kind="stable")
+        signature = self.signature[order]
+        last = int(signature[-1]) + 1 if len(signature) else 0
+        return PairEntries(np.searchsorted(signature, np.arange(last + 1)), self.which[order])
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,35 +8,11 @@ drops what none of the others holds; what it does otherwise inside of them is sh
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int32, Int64
+from jaxtyping import Float64, Int32, Int64
 
 from optexp_jax.bounds.tight.shares.cell_counts import CellCounts
-from optexp_jax.bounds.tight.shares.occurring import OccurringSets
+from optexp_jax.bounds.tight.shares.occurring import DirectedPairs
 from optexp_jax.bounds.tight.shares.pieces import ThirdConcepts, sums_of_highest
-
-
-@dataclass(frozen=True, eq=False)
-class DirectedPairs:
-    """Every occurring pair twice, x first and y first, in ascending order of the first."""
-
-    first: Int32[np.ndarray, " entries"]
-    second: Int32[np.ndarray, " entries"]
-    pair: Int64[np.ndarray, " entries"]
-    """Which occurring pair."""
-
-    @classmethod
-    def of(cls, pairs: OccurringSets) -> "DirectedPairs":
-        a, b = pairs.concepts.T
-        first, second = np.concatenate([a, b]), np.concatenate([b, a])
-        order = np.argsort(first, kind="stable")
-        return cls(first[order], second[order], np.tile(np.arange(len(pairs)), 2)[order])
-
-    def among(self, kept: Bool[np.ndarray, " concepts"]) -> "DirectedPairs":
-        """Those of which both concepts are kept."""
-        return self.take(kept[self.first] & kept[self.second])
-
-    def take(self, chosen: Bool[np.ndarray, " entries"]) -> "DirectedPairs":
-        return DirectedPairs(self.first[chosen], self.second[chosen], self.pair[chosen])
 
 
 @dataclass(frozen=True, eq=False)

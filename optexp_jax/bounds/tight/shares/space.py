@@ -37,7 +37,7 @@ from optexp_jax.bounds.tight.shares.last_pairs import (
 from optexp_jax.bounds.tight.shares.nodes import ShareNodes
 from optexp_jax.bounds.tight.shares.occurring import OccurringLevels, occurring_sets
 from optexp_jax.bounds.tight.shares.pieces import ThirdConcepts, third_concepts
-from optexp_jax.bounds.tight.shares.shares import DirectedPairs, shares
+from optexp_jax.bounds.tight.shares.shares import shares
 from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.counts.scores import Score
 from optexp_jax.search.driver import AbstractSpace, Expansion
@@ -166,7 +166,7 @@ class SharesSpace(AbstractSpace[ShareNodes]):
             chosen = nodes.concepts_in(0)
             kept = nodes.candidates(0, self.problem.table.n_concepts)
             counts = self._counter.count(chosen)
-            found = shares(counts, self._directed.among(kept), third, self._v, left)
+            found = shares(counts, self._levels.pairs.directed.among(kept), third, self._v, left)
             margin = self._margin(counts, self._v)
             wanted = needed(incumbent.v, self.problem.neuron.size) - margin
             children = next_concepts(found, kept, left, wanted)
@@ -194,18 +194,18 @@ class SharesSpace(AbstractSpace[ShareNodes]):
             return []
         neuron_size = self.problem.neuron.size
         with self.clock.phase("device"):
-            ids = np.flatnonzero(nodes.candidates(0, self.problem.table.n_concepts))
-            pairs = self._directed.among(nodes.candidates(0, self.problem.table.n_concepts))
+            kept = nodes.candidates(0, self.problem.table.n_concepts)
             chosen = nodes.concepts_in(0)
             counts = self._counter.count(chosen)
             margin = self._margin(counts, incumbent.v)
-            u = functions_of_pairs(counts, ids, pairs, incumbent.v)
-            reached = np.triu(u >= needed(incumbent.v, neuron_size) - margin, 1)
-            a, b = np.nonzero(reached)
-            u = u[a, b] + margin
+            wanted = needed(incumbent.v, neuron_size) - margin
+            looked = functions_of_pairs(counts, kept, self._levels.pairs, incumbent.v, wanted)
+            a, b = np.nonzero(looked.u >= wanted)
+            a, b = a[a < b], b[a < b]
+            ids, u = looked.ids, looked.u[a, b] + margin
             order = np.argsort(-u, kind="stable")
             a, b, u = ids[a[order]], ids[b[order]], u[order]
-        self.counters.visited += len(ids) * (len(ids) - 1) // 2
+        self.counters.visited += int(kept.sum()) * (int(kept.sum()) - 1) // 2
         for start in range(0, len(u), SETS_AT_ONCE):
             if u[start] < needed(incumbent.v, neuron_size):
                 break
@@ -279,10 +279,6 @@ class SharesSpace(AbstractSpace[ShareNodes]):
     @cached_property
     def _counter(self) -> CellCounter:
         return CellCounter(self.problem.table, self.problem.neuron, self._levels.pairs)
-
-    @cached_property
-    def _directed(self) -> DirectedPairs:
-        return DirectedPairs.of(self._levels.pairs)
 
     @cached_property
     def _numbers(self) -> PairNumbers:
