@@ -52,7 +52,7 @@ class CellCounter:
         table, pairs = self._table, self._pairs
         n_cells, n_pairs = 1 << len(chosen), len(pairs)
         holders, cell = table.signatures.holders, self._cell
-        touched = [np.empty(0, np.int64)]
+        touched: list[np.ndarray] = [np.empty(0, np.int64)]
         for j, c in enumerate(chosen.tolist()):
             held = holders.indices[holders.indptr[c] : holders.indptr[c + 1]]
             touched.append(held[cell[held] == 0])
