@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from optexp_jax.explain import explain
     from optexp_jax.explanation import (
         Explanation,
+        LengthOptimum,
         RunnerUp,
         SearchStats,
         Seconds,
@@ -87,6 +88,7 @@ _HOMES = {
     "optexp_jax.explain": ("explain",),
     "optexp_jax.explanation": (
         "Explanation",
+        "LengthOptimum",
         "RunnerUp",
         "SearchStats",
         "Seconds",
@@ -175,6 +177,7 @@ __all__ = [
     "Kernels",
     "LabelLayer",
     "LabelVectors",
+    "LengthOptimum",
     "MMESHGuide",
     "NetDissect",
     "NeuronCounts",

@@ -41,7 +41,7 @@ def described(table: ConceptTable, counts: NeuronCounts, found: Explanation) -> 
     return dataclasses.replace(
         found,
         unverified=() if found.formula is None else unverified_steps(table, found.formula),
-        neuron=summarise_neuron(table, counts),
+        neuron=summarise_neuron(table, counts) if found.neuron is None else found.neuron,
     )
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -13,8 +14,9 @@ from optexp_jax.bounds.base import AbstractBounds, Prepared
 from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
+from optexp_jax.counts.neuron_summary import summarise_neuron
 from optexp_jax.counts.unverified import formula_order
-from optexp_jax.explanation import Explanation
+from optexp_jax.explanation import Explanation, LengthOptimum
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.internal.float64 import place_of_bounds
@@ -70,6 +72,8 @@ class Optimal(AbstractMethod):
     """Nodes that are expanded at once; 1 gives the published order."""
     order: AbstractOrder = eqx.field(default=BestFirst(), kw_only=True)
     """The order in which nodes are expanded. The result is the same in every order."""
+    by_length: bool = eqx.field(default=False, kw_only=True)
+    """Find the optimum of every shorter length, too, where it is no by-product."""
     any_shape: bool = eqx.field(default=False, kw_only=True)
     """Tell also how high the IoU of any Boolean function of `length` concepts can be."""
     callback: Callable[[Progress], None] | None = eqx.field(default=None, kw_only=True)
@@ -113,10 +117,53 @@ class Optimal(AbstractMethod):
         self, table: ConceptTable, neuron: NeuronCounts, prepared: Prepared | None
     ) -> Explanation:
         search = self.search(table, neuron, prepared)
-        found = search.run(self.limits)
+        found = self._with_lengths(table, neuron, search.run(self.limits))
+        counted = search.space.concept_intersections()
+        if counted is not None:
+            summary = summarise_neuron(table, neuron, counted)
+            found = dataclasses.replace(found, neuron=summary)
         if found.status == "optimal":
             return found
         return dataclasses.replace(found, state=Stopped(search, self._question(table, neuron)))
+
+    def _with_lengths(
+        self, table: ConceptTable, neuron: NeuronCounts, found: Explanation
+    ) -> Explanation:
+        """With the optima of shorter lengths that are asked for and not known yet.
+
+        They are searched for in what is left of the time limit; those that are not proved in it
+        are left out.
+        """
+        if not self.by_length:
+            return found
+        known = {optimum.length: optimum for optimum in found.by_length}
+        end = None
+        if self.time_limit is not None:
+            end = time.monotonic() + self.time_limit - found.stats.seconds.total
+        for length in range(1, min(self.length, table.n_concepts) + 1):
+            if length in known:
+                continue
+            proved = found if length == min(self.length, table.n_concepts) else None
+            left = None if end is None else end - time.monotonic()
+            if proved is None and (left is None or left > 0):
+                proved = self._shorter(length, left).run(table, neuron)
+            if proved is not None and proved.formula is not None and proved.status == "optimal":
+                known[length] = LengthOptimum(
+                    length, proved.formula, proved.intersection, proved.union
+                )
+        return dataclasses.replace(found, by_length=tuple(known[k] for k in sorted(known)))
+
+    def _shorter(self, length: int, time_limit: float | None) -> "Optimal":
+        """The search for the best formula of fewer concepts, and nothing else."""
+        return Optimal(
+            length,
+            bounds=self.bounds,
+            operators=self.operators,
+            time_limit=time_limit,
+            batch_size=self.batch_size,
+            order=self.order,
+            max_nodes=self.max_nodes,
+        )
 
     def search(
         self, table: ConceptTable, neuron: NeuronCounts, prepared: Prepared | None = None
@@ -146,7 +193,7 @@ class Optimal(AbstractMethod):
                 "(time_limit, gap, max_nodes), frontier_reduction and the callback may change; for "
                 "anything else begin a new search, without `resume`."
             )
-        found = state.search.run(self.limits)
+        found = self._with_lengths(table, neuron, state.search.run(self.limits))
         return found if found.status == "optimal" else dataclasses.replace(found, state=state)
 
     def with_callback(self, callback: Callable[[Progress], None]) -> "Optimal":

@@ -106,6 +106,10 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
         """
         return False
 
+    def concept_intersections(self) -> Int64[np.ndarray, " concepts"] | None:
+        """Active locations of every concept, if the search has counted them by now."""
+        return None
+
     @abc.abstractmethod
     def shortest(self, nodes: Nodes) -> Int64[np.ndarray, " nodes"]:
         """The length of the shortest formula that each node stands for."""
@@ -215,6 +219,11 @@ class Search(Generic[Nodes]):
         self._done: list[_Work] = []
         """What the popped nodes added to the counters, `[counter, node]`."""
         self._compilations = 0
+
+    @property
+    def space(self) -> AbstractSpace[Nodes]:
+        """What is searched."""
+        return self._space
 
     def run(self, limits: StoppingCriteria) -> Explanation:
         """Begin, or go on, until the proof is complete or one of these limits is reached."""

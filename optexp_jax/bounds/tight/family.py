@@ -1,7 +1,7 @@
 """Our family of bounds: exact counts of pairs, and the outermost steps first."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 
@@ -32,9 +32,7 @@ class TightBounds(AbstractBounds):
     None leaves it to the problem: 6, or none where the search itself is over as soon.
     """
 
-    way: Literal["auto", "chains", "sets", "enumeration", "shares"] = eqx.field(
-        default="auto", kw_only=True
-    )
+    way: str = eqx.field(default="auto", kw_only=True)
     """Whether the search goes over "chains" or "sets" of concepts; "auto" counts the work.
 
     "enumeration" is over sets and rules none of them out; "shares" builds sets one concept at a

@@ -45,6 +45,11 @@ class ChosenWay:
             raise ValueError(
                 "way='shares' finds the best formula alone, without runners-up. Use way='auto'."
             )
+        if asked is Way.SHARES and n > MOST_CONCEPTS:
+            raise ValueError(
+                f"way='shares' is for formulas of at most {MOST_CONCEPTS} concepts; got {n}. "
+                "Use way='auto' or shorter formulas."
+            )
         if asked in (Way.CHAINS, Way.SHARES):
             return cls(asked, "asked for")
         too_much = n > MOST_CONCEPTS or cost.bytes > tuning.sets_bytes

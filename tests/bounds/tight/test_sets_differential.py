@@ -20,6 +20,7 @@ from optexp_jax.bounds.tight.way import Way
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.methods.oracle import best_formula
 from optexp_jax.search.problem import Problem
+from optexp_jax.testing import Case
 
 WAYS = ("sets", "enumeration")
 each_way = pytest.mark.parametrize("way", WAYS)
@@ -34,7 +35,7 @@ class FewAtOnce(ox.TightBounds):
         return replace(super().tuning(problem), sets_at_once=2)
 
 
-def solve(case: MaskCase | WeightedCase, method: ox.Optimal) -> ox.Explanation:
+def solve(case: MaskCase | WeightedCase | Case, method: ox.Optimal) -> ox.Explanation:
     with as_users_run_it():
         return ox.explain(case.table, case.neuron, method)
 
@@ -131,6 +132,20 @@ def test_the_optimum_of_every_shorter_length(case: MaskCase):
     told_of = [(o.length, o.formula, o.intersection) for o in found.by_length]
     wanted = [(k, o.formula, o.intersection) for k, o in enumerate(shorter, start=1)]
     assert told_of == [each for each in wanted if each[1] is not None]
+
+
+def test_shorter_lengths_that_are_asked_for():
+    """Chains do not tell them by the way; searches of their own do, while there is time."""
+    case = Bucket(6, 3, 3).case(3)
+    chains, sets = (ox.TightBounds(way=way) for way in ("chains", "sets"))
+    alone = ox.explain(case.table, case.neuron, ox.Optimal(3, bounds=chains))
+    asked = ox.explain(case.table, case.neuron, ox.Optimal(3, bounds=chains, by_length=True))
+    wanted = ox.explain(case.table, case.neuron, ox.Optimal(3, bounds=sets))
+    assert alone.by_length == ()
+    assert asked.by_length == wanted.by_length
+    assert [optimum.length for optimum in asked.by_length] == [1, 2, 3]
+    late = ox.Optimal(3, bounds=chains, by_length=True, time_limit=1e-9)
+    assert ox.explain(case.table, case.neuron, late).by_length == ()
 
 
 @examples(40)

@@ -48,6 +48,11 @@ class SubproblemLabels:
     sub: Subproblem
     labels: Labels
 
+    @classmethod
+    def of_use(cls, sub: Subproblem, labels: Labels) -> "SubproblemLabels":
+        """But those with a concept that is of no use there any more."""
+        return cls(sub, labels.take(np.flatnonzero(sub.of_use[labels.inner].all(1))))
+
 
 @dataclass(frozen=True, eq=False)
 class ScoredChildren:

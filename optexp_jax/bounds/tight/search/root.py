@@ -96,6 +96,16 @@ class PreparedRoots(Prepared):
         return None if k is None else CountedRoot(self.several, k)
 
 
+def fused_root_of(
+    problem: Problem, ops: OperatorSet, tuning: Tuning, counted: CountedRoot | None
+) -> FusedRoot | None:
+    """All that is asked first, where concepts are few; as it was prepared, if it was."""
+    if not tuning.fused_root:
+        return None
+    prepared = None if counted is None else counted.fused
+    return fused_alone(problem, ops) if prepared is None else prepared
+
+
 def fused_alone(problem: Problem, ops: OperatorSet) -> FusedRoot:
     """The fused root of one neuron."""
     overlaps, sizes = Overlaps(problem.table, problem.neuron), np.array([problem.neuron.size])

@@ -24,8 +24,7 @@ from optexp_jax.bounds.tight.counts.gram import (
     cells_of,
 )
 from optexp_jax.bounds.tight.counts.local_concepts import LocalConcepts
-from optexp_jax.bounds.tight.counts.set_counts import joined
-from optexp_jax.bounds.tight.operator_set import INTERSECTION, OPERATORS, UNION, OperatorSet
+from optexp_jax.bounds.tight.operator_set import INTERSECTION, OPERATORS, UNION, OperatorSet, joined
 from optexp_jax.bounds.tight.rounding import left_for, needed, weight
 from optexp_jax.bounds.tight.theory.screening import OverlapSums, gains, present
 from optexp_jax.bounds.tight.tuning import COUNTS_AT_ONCE, Tuning

@@ -53,8 +53,8 @@ class SetChains:
         concepts = sets[self.row[k], self.places[k, :length]][::-1]
         codes = self.ops[k, : length - 1][::-1]
         return Formula(
-            tuple(names[c] for c in concepts.tolist()),
-            tuple(OPERATORS[code] for code in codes.tolist()),
+            tuple(names[int(c)] for c in concepts),
+            tuple(OPERATORS[int(code)] for code in codes),
         )
 
 

@@ -77,6 +77,12 @@ class SetsSpace(AbstractSpace[SetNodes]):
     def recover(self) -> bool:
         return True  # All that is remembered are counts, and optima that are proved.
 
+    def concept_intersections(self) -> Int64[np.ndarray, " concepts"] | None:
+        if self._shared is None:
+            return None
+        single = every_set(self.problem.table, self._length).rows[0]
+        return self._shared.inside[single, 0]
+
     def shortest(self, nodes: SetNodes) -> Int64[np.ndarray, " nodes"]:
         return nodes.size
 

@@ -16,8 +16,7 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64
 
 from optexp_jax.bounds.tight.counts.device_labels import LabelCounts
 from optexp_jax.bounds.tight.counts.gram import Gram
-from optexp_jax.bounds.tight.counts.set_counts import joined, joined_by_all
-from optexp_jax.bounds.tight.operator_set import OperatorSet
+from optexp_jax.bounds.tight.operator_set import OperatorSet, joined, joined_by_all
 from optexp_jax.bounds.tight.rounding import weight
 from optexp_jax.bounds.tight.theory.bound_inputs import NEVER, BoundInputs, GramRows, diagonals
 from optexp_jax.internal.pytrees import pytree
