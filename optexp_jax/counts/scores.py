@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,44 @@ class Score:
     def ratio(self) -> Fraction:
         """The IoU without rounding, for comparisons."""
         return Fraction(self.intersection, self.union or 1)
+
+    @property
+    def value(self) -> float:
+        """What searches compare, correctly rounded: the IoU."""
+        return self.iou
+
+    def ahead_of(self, other: Self) -> int:
+        """Positive if this one is better, 0 if both are level: exact, and without a fraction."""
+        return self.intersection * other.union - other.intersection * self.union
+
+
+@dataclass(frozen=True)
+class PivotScore(Score):
+    """A score that searches compare by `I / (base + E)`, where the IoU has `I / (|N| + E)`.
+
+    On a plane of extras and intersections it is the slope of the line through (−base, 0).
+    """
+
+    shift: Fraction
+    """The base, less |N|."""
+
+    @property
+    def ratio(self) -> Fraction:
+        """`I / (base + E)` without rounding."""
+        return Fraction(self.intersection, self._union) * self.shift.denominator
+
+    @property
+    def value(self) -> float:
+        """`I / (base + E)`, correctly rounded: Python divides integers that way."""
+        return self.intersection * self.shift.denominator / self._union
+
+    @property
+    def _union(self) -> int:
+        """`base + E`, times the denominator of the base."""
+        return self.union * self.shift.denominator + self.shift.numerator
+
+    def ahead_of(self, other: Self) -> int:
+        return self.intersection * other._union - other.intersection * self._union
 
 
 def iou(table: ConceptTable, neuron: Any, formula: Formula) -> Score:

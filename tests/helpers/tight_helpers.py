@@ -46,7 +46,7 @@ def inputs_of(setting: Setting, light: np.ndarray | None = None) -> BoundInputs:
             stack_grams([sub.gram for sub in subs]),
             jnp.asarray(np.stack([sub.allowed for sub in subs])),
             jnp.asarray(np.stack([~light, light])),
-            jnp.array([1 - setting.v, setting.v]),
+            jnp.array([abs(1 - setting.v), setting.v]),
         )
 
 

@@ -38,6 +38,13 @@ class ChosenWay:
     @classmethod
     def of(cls, problem: Problem, tuning: Tuning, asked: Way) -> "ChosenWay":
         """What was asked for, or what takes least. Too much memory is refused beforehand."""
+        if problem.base is not None:
+            if asked not in (Way.AUTO, Way.CHAINS):
+                raise ValueError(
+                    f"way={str(asked)!r} compares formulas by IoU alone. Use way='auto' for other "
+                    "objectives."
+                )
+            return cls(Way.CHAINS, "formulas are not compared by IoU")
         n = problem.depth
         cost = SetsCost.of(problem.table.n_concepts, problem.table.signatures.lengths, n)
         megabytes = -(-cost.bytes // 2**20)
