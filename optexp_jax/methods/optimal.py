@@ -166,8 +166,9 @@ class Optimal(AbstractMethod):
     def _result(
         self, table: ConceptTable, neuron: NeuronCounts, found: Explanation, state: Stopped
     ) -> Explanation:
+        if self.objective is Objective.IOU:
+            found = self._with_lengths(table, neuron, found)
         search = state.search
-        found = self._with_lengths(table, neuron, found)
         counted = search.space.concept_intersections() if isinstance(search, Search) else None
         found = dataclasses.replace(found, neuron=summarise_neuron(table, neuron, counted))
         if self.objective is Objective.F1:
@@ -305,7 +306,15 @@ class Optimal(AbstractMethod):
     def _problem(
         self, table: ConceptTable, neuron: NeuronCounts, base: Fraction | None = None
     ) -> Problem:
-        return Problem(table, neuron, self.length, self.operators, self.any_shape, base)
+        return Problem(
+            table,
+            neuron,
+            self.length,
+            self.operators,
+            base,
+            any_shape=self.any_shape,
+            only_best=self._keep.only_best,
+        )
 
     @property
     def limits(self) -> StoppingCriteria:

@@ -82,7 +82,7 @@ def outward(bounds: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
     return bounds * jnp.where(bounds < 0, _DOWN, _UP)
 
 
-def needed(v: float, base: float) -> float:
+def needed(v: float, base: float | int) -> float:
     """The W that a formula needs for a value of v, rounded down."""
     return v * base * _DOWN
 
@@ -92,7 +92,9 @@ def left_for(w: float, inside: int, paid: float) -> float:
     return w * _UP - inside * _DOWN + paid * _UP
 
 
-def iou_at_most(w: Float64[np.ndarray, "*shape"], base: float) -> Float64[np.ndarray, "*shape"]:
+def iou_at_most(
+    w: Float64[np.ndarray, "*shape"], base: float | int
+) -> Float64[np.ndarray, "*shape"]:
     """The value of formulas with W of at most w, if it is v or more; rounded up.
 
     I − v·E <= w means IoU <= w / |N|, or IoU < v: extras pull the ratio towards v (Proposition 1).
