@@ -51,8 +51,12 @@ def summary(result: UnitResult) -> str:
     if found is None:
         said = in_option_spelling(" ".join((result.error or "").split()), OPTION_NAMES)
         return f"failed: {said}"
+    row = result.row()
+    other = "" if row.get("held_out_iou") is None else f", held out {row['held_out_iou']:.4f}"
+    if row.get("recurrence") is not None:
+        other += f", recurs in {row['recurrence']:.0%}"
     chance = "" if result.null is None else f", p = {result.null.p_value:.3g}"
-    return f"{found}{chance}, {result.seconds:.2f} s"
+    return f"{found}{other}{chance}, {result.seconds:.2f} s"
 
 
 class LiveDisplay(Observer):

@@ -28,6 +28,8 @@ FOUND: Sequence[str] = (
     "recall",
     "single_iou",
     "p_value",
+    "held_out_iou",
+    "recurrence",
     "error",
     "seconds",
 )
@@ -44,7 +46,7 @@ SCHEMA = (
     owner TEXT, lease REAL,
     formula TEXT, iou REAL, intersection INTEGER, "union" INTEGER, upper_bound REAL, status TEXT,
     active INTEGER, precision REAL, recall REAL, single_iou REAL,
-    p_value REAL, error TEXT, seconds REAL, finished REAL,
+    p_value REAL, held_out_iou REAL, recurrence REAL, error TEXT, seconds REAL, finished REAL,
     result TEXT,
     digest TEXT
 )""",
