@@ -3,6 +3,7 @@
 A hull should take at most three searches' time a vertex. Seconds are those of the same turns.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -89,8 +90,10 @@ def _unit(table: ConceptTable, neuron: NeuronCounts, plan: BenchPlan, tell: Tell
     turns = interleave(works, plan.turns, tell=tell)
     hull = turns[HULL]
     outcome = HullOutcome() if hull.result is None else hull.result
+    # One that was stopped has taken forever.
+    taken = Spread.of(ratios(hull, turns[IOU])).median if outcome.proved else math.inf
     return UnitTimes(
-        Spread.of(ratios(hull, turns[IOU])).median / outcome.vertices,
+        taken / outcome.vertices,
         outcome.vertices,
         outcome.proved,
         tuple(Spread.of(ratios(turns[name], turns[IOU])).median for name in OTHERS),
