@@ -55,7 +55,7 @@ class Tuning:
     """Memory that they may take, with what one neuron's search adds."""
     sets_at_once: int = 256
     """Sets that are solved at once."""
-    shortest_by_shares: int = 5
+    shortest_by_shares: int = 4
     """Concepts of formulas from which on large tables are searched by shares and not by chains."""
 
     @classmethod

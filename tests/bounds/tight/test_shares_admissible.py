@@ -1,5 +1,6 @@
 """Shares, forced pairs, pieces and exact pairs against U of all sets that they must hold for."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +18,7 @@ from helpers.share_cases import (
     some_case,
 )
 from helpers.support import as_users_run_it, examples
-from helpers.tight_cases import some_v
+from helpers.tight_cases import N, by_sets, some_v
 from hypothesis import given
 
 from optexp_jax.bounds.tight.shares.branching import next_concepts
@@ -53,7 +54,13 @@ def test_shares_and_forced_pairs_hold_for_all_sets(seed: int):
         case, chosen, looked = looked_at(rng, n)
         t = n - len(chosen)
         found = shares_of(looked, v, n, t)
-        together = found.together(np.arange(FEW))
+    hold(case, chosen, looked, found, t, v)
+
+
+def hold(case: Case, chosen: np.ndarray, looked: Looked, found: Shares, t: int, v: float) -> None:
+    """Every bound of Propositions 25 to 27 is at least U, for all sets."""
+    with as_users_run_it():
+        together = found.together(np.arange(len(looked.kept)))
     others = all_sets(np.flatnonzero(looked.kept), t)
     if not len(others):
         return
@@ -69,6 +76,29 @@ def test_shares_and_forced_pairs_hold_for_all_sets(seed: int):
         assert (found.base + pair + rest + room >= true).all()
         mean += pair / (t - 1)
     assert (found.base + mean + room >= true).all()
+
+
+DIRECTED_SHARES = {
+    # What x loses to y is not all of their overlap: z holds the good part of it.
+    "a piece stays": ({"a": (100, 0), "ab": (0, 20), "abc": (10, 0)}, "", 3),
+    # The rest of a cell of positive W is dropped: three share what that gains.
+    "the rest is dropped": ({"d": (0, 40), "ad": (10, 0), "bd": (10, 0), "cd": (10, 0)}, "d", 4),
+    # The rest of a cell of negative W is kept: three share what that costs.
+    "the rest is kept": ({"d": (40, 0), "ad": (0, 30), "bd": (0, 30), "cd": (0, 30)}, "d", 4),
+}
+
+
+@pytest.mark.parametrize("name", DIRECTED_SHARES)
+def test_shares_that_need_all_of_a_bound(name: str):
+    rows, letters, n = DIRECTED_SHARES[name]
+    case, v = by_sets(N, rows), 0.5
+    chosen = np.array(["abcdef".index(letter) for letter in letters], np.int64)
+    looked = look(np.random.default_rng(0), case, n, chosen)
+    kept = np.ones(N, bool)
+    kept[chosen] = False
+    looked = replace(looked, kept=kept, pairs=looked.levels.pairs.directed.among(kept))
+    t = n - len(chosen)
+    hold(case, chosen, looked, shares_of(looked, v, n, t), t, v)
 
 
 @examples(60)

@@ -183,5 +183,5 @@ def test_the_way_is_chosen_and_told():
         )
         return TightBounds().open(problem).way.split(":")[0]
 
-    assert chosen(5) == chosen(6) == "shares"
+    assert chosen(4) == chosen(5) == chosen(6) == "shares"
     assert chosen(3) == chosen(5, only_best=False) == chosen(5, operators=(ox.OR,)) == "chains"
