@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from optexp_jax.explain import explain, trade_off
     from optexp_jax.explanation import (
         Explanation,
+        LengthOptimum,
         RunnerUp,
         SearchStats,
         Seconds,
@@ -96,6 +97,7 @@ _HOMES = {
     "optexp_jax.explain": ("explain", "trade_off"),
     "optexp_jax.explanation": (
         "Explanation",
+        "LengthOptimum",
         "RunnerUp",
         "SearchStats",
         "Seconds",
@@ -187,6 +189,7 @@ __all__ = [
     "Kernels",
     "LabelLayer",
     "LabelVectors",
+    "LengthOptimum",
     "MMESHGuide",
     "NetDissect",
     "NeuronCounts",

@@ -111,6 +111,8 @@ class SearchStats:
     """Programs that JAX had to compile on the way."""
     bounds: str | None = None
     """The family of bounds that a best-first search used."""
+    way: str | None = None
+    """Which way the family took, chains or sets, and why."""
     bounds_on: str | None = None
     """The kind of device that a search computed bounds on: "cpu", "gpu" or "tpu"."""
     float64_fault: str | None = None
@@ -131,6 +133,20 @@ class RunnerUp:
     union: int
     equivalents: tuple[Formula, ...] = ()
     """Other formulas of the same length for the same locations, 20 at most."""
+
+    @property
+    def iou(self) -> float:
+        return Score(self.intersection, self.union).iou
+
+
+@dataclass(frozen=True)
+class LengthOptimum:
+    """The best formula of at most `length` concepts, proved."""
+
+    length: int
+    formula: Formula
+    intersection: int
+    union: int
 
     @property
     def iou(self) -> float:
@@ -160,6 +176,13 @@ class Explanation:
     """The next best formulas, best first, when they were asked for."""
     unverified: tuple[UnverifiedStep, ...] = ()
     """Filters that remove nothing of a part of the formula: data cannot show them wrong."""
+    by_length: tuple[LengthOptimum, ...] = ()
+    """What one more concept buys: the proved optimum of each length from one on, where known."""
+    any_shape: float | None = None
+    """No Boolean function of as many concepts has a higher IoU than this, whatever its shape.
+
+    `Optimal(any_shape=True)` asks for it. Functions that hold where no concept does are left out.
+    """
     within_truncated: bool = False
     """Whether there are more formulas within the wanted share of the best than could be kept."""
     neuron: NeuronSummary | None = None
@@ -250,7 +273,7 @@ class Explanation:
             return None
         return (
             f"{stopped_by.reason} after {self.stats.seconds.total:.3g} s, at "
-            f"{self.objective.title} {self.value:.4f} with upper bound {self.upper_bound:.4f}: "
+            f"{self.objective.label} {self.value:.4f} with upper bound {self.upper_bound:.4f}: "
             f"{stopped_by.advice}"
         )
 
@@ -325,5 +348,5 @@ class Explanation:
         counts = f"{self.intersection}/{self.union}"
         if self.objective is Objective.IOU:
             return f"{self._formula_text}  IoU {self.iou:.4f} ({counts}, {self._claim})"
-        value = f"{self.objective.title} {self.value:.4f} ({self._claim})"
+        value = f"{self.objective.label} {self.value:.4f} ({self._claim})"
         return f"{self._formula_text}  {value}  IoU {self.iou:.4f} ({counts})"

@@ -144,7 +144,7 @@ def status_word(result: UnitResult) -> str:
     found = result.explanation
     if found.status is Status.OPTIMAL:
         return "optimal"
-    metric = "" if found.objective is Objective.IOU else f"{found.objective.title} "
+    metric = "" if found.objective is Objective.IOU else f"{found.objective.label} "
     return f"at most {metric}{found.upper_bound:.3f}"
 
 

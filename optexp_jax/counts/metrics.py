@@ -33,7 +33,7 @@ class Objective(enum.StrEnum):
     """Matthews' correlation coefficient, which is Pearson's of the two masks."""
 
     @property
-    def title(self) -> str:
+    def label(self) -> str:
         """As people write it."""
         return {"iou": "IoU", "f1": "F1"}.get(self.value, self.value)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,9 +45,19 @@ class Score:
         """What searches compare, correctly rounded: the IoU."""
         return self.iou
 
-    def ahead_of(self, other: Self) -> int:
+    def ahead_of(self, other: "Score") -> int:
         """Positive if this one is better, 0 if both are level: exact, and without a fraction."""
-        return self.intersection * other.union - other.intersection * self.union
+        return self._above * other._below - other._above * self._below
+
+    @property
+    def _above(self) -> int:
+        """What is compared is a fraction: this,"""
+        return self.intersection
+
+    @property
+    def _below(self) -> int:
+        """over this."""
+        return self.union
 
 
 @dataclass(frozen=True)
@@ -63,20 +73,20 @@ class PivotScore(Score):
     @property
     def ratio(self) -> Fraction:
         """`I / (base + E)` without rounding."""
-        return Fraction(self.intersection, self._union) * self.shift.denominator
+        return Fraction(self._above, self._below)
 
     @property
     def value(self) -> float:
         """`I / (base + E)`, correctly rounded: Python divides integers that way."""
-        return self.intersection * self.shift.denominator / self._union
+        return self._above / self._below
 
     @property
-    def _union(self) -> int:
-        """`base + E`, times the denominator of the base."""
-        return self.union * self.shift.denominator + self.shift.numerator
+    def _above(self) -> int:
+        return self.intersection * self.shift.denominator
 
-    def ahead_of(self, other: Self) -> int:
-        return self.intersection * other._union - other.intersection * self._union
+    @property
+    def _below(self) -> int:
+        return self.union * self.shift.denominator + self.shift.numerator
 
 
 def iou(table: ConceptTable, neuron: Any, formula: Formula) -> Score:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
@@ -18,7 +19,7 @@ from optexp_jax.counts.metrics import Margins, Objective
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.counts.neuron_summary import summarise_neuron
 from optexp_jax.counts.unverified import formula_order
-from optexp_jax.explanation import Explanation
+from optexp_jax.explanation import Explanation, LengthOptimum
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.internal.float64 import place_of_bounds
@@ -89,6 +90,10 @@ class Optimal(AbstractMethod):
     """Nodes that are expanded at once; 1 gives the published order."""
     order: AbstractOrder = eqx.field(default=BestFirst(), kw_only=True)
     """The order in which nodes are expanded. The result is the same in every order."""
+    by_length: bool = eqx.field(default=False, kw_only=True)
+    """Find the optimum of every shorter length, too, where it is no by-product."""
+    any_shape: bool = eqx.field(default=False, kw_only=True)
+    """Tell also how high the IoU of any Boolean function of `length` concepts can be."""
     callback: Callable[[Progress], None] | None = eqx.field(default=None, kw_only=True)
     """Called every turn with a `Progress`."""
     frontier_reduction: bool = eqx.field(default=True, kw_only=True)
@@ -161,6 +166,8 @@ class Optimal(AbstractMethod):
     def _result(
         self, table: ConceptTable, neuron: NeuronCounts, found: Explanation, state: Stopped
     ) -> Explanation:
+        if self.objective is Objective.IOU:
+            found = self._with_lengths(table, neuron, found)
         search = state.search
         counted = search.space.concept_intersections() if isinstance(search, Search) else None
         found = dataclasses.replace(found, neuron=summarise_neuron(table, neuron, counted))
@@ -171,6 +178,46 @@ class Optimal(AbstractMethod):
             proved = found.status == "optimal"
             found = dataclasses.replace(found, upper_bound=found.value if proved else highest)
         return found if found.status == "optimal" else dataclasses.replace(found, state=state)
+
+    def _with_lengths(
+        self, table: ConceptTable, neuron: NeuronCounts, found: Explanation
+    ) -> Explanation:
+        """With the optima of shorter lengths that are asked for and not known yet.
+
+        They are searched for in what is left of the time limit; those that are not proved in it
+        are left out.
+        """
+        if not self.by_length:
+            return found
+        known = {optimum.length: optimum for optimum in found.by_length}
+        end = None
+        if self.time_limit is not None:
+            end = time.monotonic() + self.time_limit - found.stats.seconds.total
+        for length in range(1, min(self.length, table.n_concepts) + 1):
+            if length in known:
+                continue
+            proved = found if length == min(self.length, table.n_concepts) else None
+            left = None if end is None else end - time.monotonic()
+            if proved is None and (left is None or left > 0):
+                proved = self._shorter(length, left).run(table, neuron)
+            if proved is not None and proved.formula is not None and proved.status == "optimal":
+                known[length] = LengthOptimum(
+                    length, proved.formula, proved.intersection, proved.union
+                )
+        return dataclasses.replace(found, by_length=tuple(known[k] for k in sorted(known)))
+
+    def _shorter(self, length: int, time_limit: float | None) -> "Optimal":
+        """The search for the best formula of fewer concepts, and nothing else."""
+        return Optimal(
+            length,
+            bounds=self.bounds,
+            operators=self.operators,
+            objective=self.objective,
+            time_limit=time_limit,
+            batch_size=self.batch_size,
+            order=self.order,
+            max_nodes=self.max_nodes,
+        )
 
     def search(
         self,
@@ -259,7 +306,15 @@ class Optimal(AbstractMethod):
     def _problem(
         self, table: ConceptTable, neuron: NeuronCounts, base: Fraction | None = None
     ) -> Problem:
-        return Problem(table, neuron, self.length, self.operators, base)
+        return Problem(
+            table,
+            neuron,
+            self.length,
+            self.operators,
+            base,
+            any_shape=self.any_shape,
+            only_best=self._keep.only_best,
+        )
 
     @property
     def limits(self) -> StoppingCriteria:

@@ -120,7 +120,7 @@ def _best(axes: Axes, curve: TradeOffCurve) -> None:
         best = curve.best(objective)
         if best is None:
             continue
-        title = "IoU and F1" if objective is Objective.IOU else objective.title
+        title = "IoU and F1" if objective is Objective.IOU else objective.label
         axes.scatter(
             [best.extras / curve.neuron.active],
             [best.overlap.recall],

@@ -178,12 +178,12 @@ def unit_reading(unit: UnitFacts, longest: int | None, threshold: float) -> list
     said: list[str] = []
     length = "" if longest is None else f" of at most {longest} concepts"
     if unit.proved:
-        by = "" if found.objective is Objective.IOU else f" by {found.objective.title}"
+        by = "" if found.objective is Objective.IOU else f" by {found.objective.label}"
         said.append(f"Proved: no formula{length} overlaps this unit better{by}.")
     elif found.upper_bound < 1:
         said.append(
             f"Not proved: a formula{length} may reach "
-            f"{found.objective.title} {found.upper_bound:.4f}."
+            f"{found.objective.label} {found.upper_bound:.4f}."
         )
     else:
         said.append("Not proved: the method tells nothing of what a better formula could reach.")

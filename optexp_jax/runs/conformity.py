@@ -163,7 +163,7 @@ def _status_faults(found: Explanation, method: AbstractMethod) -> list[str]:
     faults: list[str] = []
     optimal = found.status is Status.OPTIMAL
     if found.upper_bound < found.value:
-        metric = found.objective.title
+        metric = found.objective.label
         faults.append(f"the upper bound {found.upper_bound} is below the {metric} {found.value}")
     if optimal and found.upper_bound != found.value:
         faults.append(f"optimal, but with the upper bound {found.upper_bound}")

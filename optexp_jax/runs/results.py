@@ -11,6 +11,7 @@ from optexp_jax.counts.scores import Score
 from optexp_jax.counts.unverified import UnverifiedStep
 from optexp_jax.explanation import (
     Explanation,
+    LengthOptimum,
     RunnerUp,
     SearchStats,
     Seconds,
@@ -190,6 +191,16 @@ def _explanation(found: Explanation) -> dict[str, Any]:
             }
             for step in found.unverified
         ],
+        "by_length": [
+            {
+                "length": optimum.length,
+                "formula": optimum.formula.to_dict(),
+                "intersection": optimum.intersection,
+                "union": optimum.union,
+            }
+            for optimum in found.by_length
+        ],
+        "any_shape": found.any_shape,
         "within_truncated": found.within_truncated,
         "neuron": None if found.neuron is None else dataclasses.asdict(found.neuron),
     }
@@ -218,6 +229,8 @@ def _plain(stopped_by: StoppedBy | None) -> str | None:
 
 
 def _read_explanation(data: Any) -> Explanation:
+    # Results from before these were told have none of them.
+    data = {"by_length": [], "any_shape": None, **data, "stats": {"way": None, **data["stats"]}}
     seconds = make(Seconds, data["stats"]["seconds"])
     in_vain = make(Speculative, data["stats"]["speculative"])
     stopped_by = data["stats"]["stopped_by"]
@@ -243,6 +256,7 @@ def _read_explanation(data: Any) -> Explanation:
         "stats": stats,
         "equivalents": _formulas(data["equivalents"]),
         "runners_up": tuple(_read_runner_up(other) for other in data["runners_up"]),
+        "by_length": tuple(_read_optimum(optimum) for optimum in data["by_length"]),
         "unverified": tuple(_read_unverified(step) for step in data["unverified"]),
         "neuron": _read_neuron(data["neuron"], intersection, union),
         "state": None,
@@ -254,6 +268,11 @@ def _read_runner_up(data: Any) -> RunnerUp:
     _counts(data["intersection"], data["union"])
     formula, equivalents = Formula.from_dict(data["formula"]), _formulas(data["equivalents"])
     return make(RunnerUp, {**data, "formula": formula, "equivalents": equivalents})
+
+
+def _read_optimum(data: Any) -> LengthOptimum:
+    _counts(data["intersection"], data["union"])
+    return make(LengthOptimum, {**data, "formula": Formula.from_dict(data["formula"])})
 
 
 def _read_unverified(data: Any) -> UnverifiedStep:

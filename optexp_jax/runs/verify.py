@@ -315,7 +315,7 @@ def _check_claim(
     if proof.better is not None:
         better = f"{proof.better.intersection}/{proof.better.union}"
         if found.objective is not Objective.IOU:
-            fault = f"a formula has a higher {found.objective.title}, at the IoU {better}"
+            fault = f"a formula has a higher {found.objective.label}, at the IoU {better}"
             return ClaimOutcome.DISPROVED, proof.how, [f"{fault}, {proof.how}"]
         return ClaimOutcome.DISPROVED, proof.how, [f"a formula has the IoU {better}, {proof.how}"]
     if claims_optimum and proof.first is not None and proof.first != found.formula:

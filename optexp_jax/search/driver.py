@@ -11,6 +11,7 @@ from jaxtyping import Float64, Int64
 
 from optexp_jax.explanation import (
     Explanation,
+    LengthOptimum,
     RunnerUp,
     SearchStats,
     Speculative,
@@ -71,6 +72,12 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
 
     family: str = "custom"
     """The name of the family of bounds, for the record."""
+    way: str | None = None
+    """Which of its ways the family took, and why."""
+    by_length: tuple[LengthOptimum, ...] = ()
+    """Proved optima of shorter formulas, where they are a by-product."""
+    any_shape: float | None = None
+    """An IoU that no Boolean function of as many concepts exceeds, if the problem asks for it."""
 
     def __init__(self, batch_size: int) -> None:
         self.batch_size = batch_size
@@ -350,6 +357,8 @@ class Search(Generic[Nodes]):
             status=Status.OPTIMAL if proved else Status.FEASIBLE,
             equivalents=() if best is None else best.equivalents,
             runners_up=tuple(map(_runner_up, others)),
+            by_length=self._by_length(proved),
+            any_shape=self._space.any_shape,
             within_truncated=self._incumbent.within_truncated,
             state=None if proved else self,
             stats=SearchStats(
@@ -360,6 +369,7 @@ class Search(Generic[Nodes]):
                 speculative=self._speculative(),
                 compilations=self._compilations,
                 bounds=self._space.family,
+                way=self._space.way,
                 kernels=used_kernels().value,
                 bounds_on=self._place.platform,
                 float64_fault=self._place.fault,
@@ -367,6 +377,15 @@ class Search(Generic[Nodes]):
                 seconds=self._clock.seconds(),
             ),
         )
+
+    def _by_length(self, proved: bool) -> tuple[LengthOptimum, ...]:
+        """Of shorter formulas, and of all of them once that is proved."""
+        best, shorter = self._incumbent.best, self._space.by_length
+        if best is None or not proved or not shorter:
+            return shorter
+        score, length = best.score, shorter[-1].length + 1
+        whole = LengthOptimum(length, best.formula, score.intersection, score.union)
+        return (*shorter, whole)
 
     def _speculative(self) -> Speculative:
         """What was done for nodes whose bound turned out to be below the best formula."""

@@ -36,6 +36,10 @@ class Problem:
     None is |N|, and makes that the IoU. Any positive number will do
     (`docs/explanation/trade_off.md`).
     """
+    any_shape: bool = False
+    """Whether to tell how high the IoU of formulas of any other shape can be."""
+    only_best: bool = True
+    """Whether the best formula is wanted alone, without runners-up."""
 
     @property
     def rounded_base(self) -> float:

@@ -1,5 +1,7 @@
 """What `objective` may be asked for together with, and what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from helpers.strategies import XOR
@@ -10,7 +12,7 @@ import optexp_jax as ox
 CASE = by_sets(3, {"a": (10, 1), "ab": (2, 4), "b": (3, 3), "c": (1, 9), "": (4, 90)})
 
 
-def explain(**settings: object) -> ox.Explanation:
+def explain(**settings: Any) -> ox.Explanation:
     return ox.explain(CASE.table, CASE.neuron, ox.Optimal(2, **settings))
 
 
@@ -54,7 +56,7 @@ def test_published_bounds_and_other_operators_go_with_iou_and_f1():
         ({"objective": "phi", "operators": (ox.OR, XOR)}, "is proved by TightBounds"),
     ],
 )
-def test_refused(settings: dict[str, object], said: str):
+def test_refused(settings: dict[str, Any], said: str):
     with pytest.raises(ValueError, match=said):
         ox.Optimal(2, **settings)
 

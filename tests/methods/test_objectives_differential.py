@@ -39,7 +39,7 @@ def assert_best(found: ox.Explanation, case: Case, objective: str, length: int) 
 
 
 @each_objective
-@examples(25, in_thorough=1300)
+@examples(25, in_thorough=5000)
 @given(seed=seeds)
 def test_agrees_with_enumeration(objective: str, seed: int):
     rng = np.random.default_rng(seed)

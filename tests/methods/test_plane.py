@@ -41,7 +41,7 @@ def test_corners_are_the_lowest_of_all_lines(drawn: list[tuple[Fraction, Fractio
     assert extras == sorted(extras)
     # Between two corners the lowest line is straight.
     for left, right in itertools.pairwise(found):
-        middle = (left.at.extras + right.at.extras) / 2
+        middle = Fraction(left.at.extras + right.at.extras) / 2
         straight = (left.at.intersection + right.at.intersection) / 2
         assert min(line.at(middle) for line in lines) == straight
     last = found[-1].at

@@ -1,5 +1,6 @@
 """The hull of all formulas, against every formula there is."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -95,7 +96,7 @@ def test_what_is_stopped_holds_and_goes_on(seed: int):
     assert_hull(curve, case, length)
 
 
-def assert_fenced(curve: ox.TradeOffCurve, formulas: dict[Place, object]) -> None:
+def assert_fenced(curve: ox.TradeOffCurve, formulas: Iterable[Place]) -> None:
     """No formula is above the fence, nor above what a segment says."""
     fence = [(Fraction(point.extras), Fraction(point.intersection)) for point in curve.fence]
     for place in formulas:

@@ -13,6 +13,8 @@ SUITES = {
     "alternatives": "every method on the same units, in turns: time, IoU, proof, memory",
     "growth": "time against concepts, signatures, length, beam size and units",
     "tight": "the tight search at the scale of Broden and of ADE20K",
+    "lengths": "lengths 4 to 6 at the scale of Broden, and where concepts overlap most",
+    "sets": "long formulas on a small table, beside enumeration over masks",
     "trade_off": "hulls and other objectives at the scale of Broden, in searches",
     "paper": "the published search and the beams, counted and timed",
     "table": "building a concept table and counting units on it",

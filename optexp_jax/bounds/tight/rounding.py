@@ -25,8 +25,10 @@ incumbent's v, bit by bit.
   most m(S). At most 4 such terms stand next to each W, in a sum of at most 12. That makes an error
   of 48·u·m(S) < 2**-47·m(S), which the SHARE of m(S) covers 16 times: room for devices that emulate
   float64 with a few bits less (`internal.float64` measures whether a device is that good).
-- An overlap of something larger than S may be added too. If it is below 2**8·m(S), the same SHARE
-  covers its error. If not, the bound is above every W that it has to hold for by far.
+- Overlaps of something larger than S may be added too. If they are below 8·m(S) together, the sum
+  is off by 96·u·m(S) < 2**-46·m(S) more, which the same SHARE covers. If not, the bound is above
+  3·m(S); and what it has to hold for has no more W than S has active locations, if S is all whose
+  W is added.
 - Where there is no W to lean on, `slack(I, v·E)` is that share alone.
 - With more than three concepts, counts inside the neuron and limits of shorter formulas are added
   to such sums. That is off by a few u of the result, for which `outward` makes room.
@@ -80,7 +82,7 @@ def outward(bounds: Float64[Array, "*shape"]) -> Float64[Array, "*shape"]:
     return bounds * jnp.where(bounds < 0, _DOWN, _UP)
 
 
-def needed(v: float, base: float) -> float:
+def needed(v: float, base: float | int) -> float:
     """The W that a formula needs for a value of v, rounded down."""
     return v * base * _DOWN
 
@@ -90,7 +92,9 @@ def left_for(w: float, inside: int, paid: float) -> float:
     return w * _UP - inside * _DOWN + paid * _UP
 
 
-def iou_at_most(w: Float64[np.ndarray, "*shape"], base: float) -> Float64[np.ndarray, "*shape"]:
+def iou_at_most(
+    w: Float64[np.ndarray, "*shape"], base: float | int
+) -> Float64[np.ndarray, "*shape"]:
     """The value of formulas with W of at most w, if it is v or more; rounded up.
 
     I − v·E <= w means IoU <= w / |N|, or IoU < v: extras pull the ratio towards v (Proposition 1).
