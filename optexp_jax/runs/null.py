@@ -81,9 +81,9 @@ class NullModel:
 class GroupedOrder:
     """Orders of samples that keep groups together, and neighbours in a group beside each other."""
 
-    members: tuple[Int[np.ndarray, " members"], ...]
+    members: tuple[Int[np.ndarray, " _"], ...]
     """Samples of each group, in their order."""
-    exchanged: tuple[Int[np.ndarray, " alike"], ...]
+    exchanged: tuple[Int[np.ndarray, " _"], ...]
     """Groups of equal size that may change places, where there are enough of them."""
 
     @classmethod

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod, check_count
@@ -74,6 +75,8 @@ class OtherImages:
             self.deal(groups)
         if self.bootstrap is not None:
             self.resamples(groups)
+            if getattr(method, "objective", Objective.IOU) != Objective.IOU:
+                raise ValueError("Resamples compare IoUs: leave out bootstrap or the objective.")
         if self.length is not None:
             of_lengths(method, 1)
         if self.within is not None and not isinstance(method, Optimal):

@@ -186,6 +186,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path):
     for method, asked, said in (
         (ox.NetDissect(), OtherImages(folds=2, length="auto"), "no length"),
         (ox.NetDissect(), OtherImages(bootstrap=2, within="noise"), "optimal method"),
+        (ox.Optimal(objective="phi"), OtherImages(bootstrap=2), "compare IoUs"),
     ):
         with pytest.raises(ValueError, match=said):
             explain_layer(tmp_path / "run", layer, method, other_images=asked)
