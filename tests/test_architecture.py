@@ -31,6 +31,7 @@ LAYERS = (
     "bounds.tight.theory",
     "bounds.tight.search",
     "bounds.tight.sets",
+    "bounds.tight.shares",
     "bounds.tight",
     "bounds",
     "methods.claim",

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Explanation, Status
@@ -19,11 +20,15 @@ from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.conformity import conformity_faults, ranking
 from optexp_jax.runs.null_check import NullCheck, check_null
+from optexp_jax.runs.objective_reproof import reprove_objective
+from optexp_jax.runs.other_images import method_of_length
+from optexp_jax.runs.other_images_check import check_other_images
 from optexp_jax.runs.raw_maps import RawMaps, truth
 from optexp_jax.runs.reproof import reprove, reprove_ranking
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
+from optexp_jax.validation.groups import Groups
 
 
 class ClaimOutcome(enum.StrEnum):
@@ -53,6 +58,10 @@ class UnitCheck:
     """Draws of the null model, if there is one."""
     draws_again: int = 0
     """How many of them were done again."""
+    resamples: int | None = None
+    """Searches on folds and resamples of the images, if there are any."""
+    resamples_again: int = 0
+    """How many of them were done again."""
 
     @property
     def good(self) -> bool:
@@ -67,6 +76,9 @@ class UnitCheck:
             parts.append(f"runners-up {'' if self.others_proved else 'not '}re-proved")
         if self.draws is not None:
             parts.append(f"{self.draws_again} of {self.draws} draws done again")
+        if self.resamples is not None:
+            again = f"{self.resamples_again} of {self.resamples}"
+            parts.append(f"{again} searches on folds and resamples done again")
         return ", ".join(parts)
 
 
@@ -129,19 +141,29 @@ def check_unit(
     start = time.perf_counter()
     found, table = _explained(result), source.table
     claim, how, others_proved, null = ClaimOutcome.NOT_CLAIMED, "", None, NullCheck(0)
+    other, resampled = result.other_images, None
+    method = method_of_length(asked.method, None if other is None else other.chosen)
+    groups = Groups.of(asked.groups, table.n_samples)
     bitmap = source.bitmap(result.unit)
     faults = conformity_faults(result, found, asked, table)
     if _all_known(found, table):
         faults += _score_faults(table, bitmap, found, raw)
         faults += _neuron_faults(table, bitmap, found, raw)
     if not faults:
-        space, neuron = asked.method.formula_space, table.count(bitmap)
+        space, neuron = method.formula_space, table.count(bitmap)
         claim, how, faults = _check_claim(table, neuron, found, space, time_limit)
         if not faults and space.lists and found.status is Status.OPTIMAL:
             others_proved, faults = _check_runners_up(table, neuron, found, space, time_limit)
         if not faults and asked.null is not None and result.null is not None:
-            null = check_null(asked.null, result.null, table, bitmap, asked.method, time_limit)
+            null = check_null(
+                asked.null, result.null, table, bitmap, asked.method, time_limit, groups
+            )
             faults = list(null.faults)
+        if not faults and asked.other_images is not None and other is not None:
+            resampled = check_other_images(
+                asked.other_images, groups, other, table, bitmap, asked.method, time_limit
+            )
+            faults = list(resampled.faults)
     return UnitCheck(
         result.unit,
         claim,
@@ -150,8 +172,10 @@ def check_unit(
         time.perf_counter() - start,
         on_data=raw is not None,
         others_proved=others_proved,
-        draws=None if asked.null is None else asked.null.n,
+        draws=None if asked.null is None or result.null is None else result.null.n,
         draws_again=null.again,
+        resamples=None if resampled is None else resampled.total,
+        resamples_again=0 if resampled is None else resampled.again,
     )
 
 
@@ -283,10 +307,16 @@ def _check_claim(
     claims_optimum = found.status is Status.OPTIMAL
     if not claims_optimum and found.upper_bound >= 1.0:
         return ClaimOutcome.NOT_CLAIMED, "", []
-    claimed = found.score if claims_optimum else _as_score(found.upper_bound)
-    proof = reprove(table, neuron, space.length, space.operators, claimed, time_limit)
+    if found.objective in (Objective.COSINE, Objective.PHI):
+        proof = reprove_objective(table, neuron, space, found)
+    else:
+        claimed = found.score if claims_optimum else _as_score(_highest_iou(found))
+        proof = reprove(table, neuron, space.length, space.operators, claimed, time_limit)
     if proof.better is not None:
         better = f"{proof.better.intersection}/{proof.better.union}"
+        if found.objective is not Objective.IOU:
+            fault = f"a formula has a higher {found.objective.label}, at the IoU {better}"
+            return ClaimOutcome.DISPROVED, proof.how, [f"{fault}, {proof.how}"]
         return ClaimOutcome.DISPROVED, proof.how, [f"a formula has the IoU {better}, {proof.how}"]
     if claims_optimum and proof.first is not None and proof.first != found.formula:
         return ClaimOutcome.DISPROVED, proof.how, [f"{proof.first} is level and comes first"]
@@ -311,5 +341,11 @@ def _check_runners_up(
     return False, [f"the runners-up are not the best ones: the IoU {missing} is missing"]
 
 
-def _as_score(upper_bound: float) -> Score:
+def _highest_iou(found: Explanation) -> Fraction:
+    """The IoU that goes with the upper bound: F1 is `2·IoU / (1 + IoU)`."""
+    bound = Fraction(found.upper_bound)
+    return bound / (2 - bound) if found.objective is Objective.F1 else bound
+
+
+def _as_score(upper_bound: Fraction) -> Score:
     return Score(*upper_bound.as_integer_ratio())

@@ -128,15 +128,23 @@ class Progress:
 
     incumbent: Candidate | None
     upper_bound: float
-    """No formula has a higher IoU than this."""
+    """No formula has a higher IoU than this, or a higher value of another objective."""
     nodes: int
     """Nodes that wait in the frontier."""
     seconds: float
+    metric: float | None = None
+    """The incumbent's value of the objective; None where that is its IoU."""
+
+    @property
+    def value(self) -> float:
+        """What the incumbent reaches, of what `upper_bound` bounds."""
+        if self.metric is not None:
+            return self.metric
+        return 0.0 if self.incumbent is None else self.incumbent.score.value
 
     @property
     def gap(self) -> float:
-        iou = 0.0 if self.incumbent is None else self.incumbent.score.iou
-        return self.upper_bound / iou - 1 if iou else np.inf
+        return self.upper_bound / self.value - 1 if self.value else np.inf
 
 
 @dataclass(frozen=True)
@@ -195,10 +203,12 @@ class Search(Generic[Nodes]):
         neuron_size: int,
         incumbent: Incumbent | None = None,
         order: AbstractOrder | None = None,
+        highest: float = 1.0,
     ):
         """`open_space` opens a space anew, to begin with and if one has to be given up.
 
-        `order` is that in which nodes are expanded; best-first unless told.
+        `order` is that in which nodes are expanded; best-first unless told. `highest` is the
+        highest value that a formula can have.
         """
         self._order = order
         self._place = place_of_bounds()
@@ -214,7 +224,7 @@ class Search(Generic[Nodes]):
         self._standing: _Standing[Nodes] | None = None
         self._within_turn = False
         """Whether a turn was begun and did not come to its end."""
-        self._proved = 1.0
+        self._proved = highest
         """The lowest upper bound so far. It held for all formulas then, so it still does."""
         self._done: list[_Work] = []
         """What the popped nodes added to the counters, `[counter, node]`."""
@@ -316,9 +326,9 @@ class Search(Generic[Nodes]):
         return standing
 
     def _check(self, candidate: Candidate) -> None:
-        if candidate.score.iou > self._proved:
+        if candidate.score.value > self._proved:
             raise InadmissibleBoundError(
-                f"{candidate.formula} has IoU {candidate.score.iou}, above {self._proved}, which "
+                f"{candidate.formula} has IoU {candidate.score.value}, above {self._proved}, which "
                 "was to hold for all formulas. The bounds in use are not admissible; look for the "
                 "cause with optexp_jax.testing.check_admissible."
             )

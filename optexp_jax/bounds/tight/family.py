@@ -11,6 +11,7 @@ from optexp_jax.bounds.tight.search.root import PreparedRoots
 from optexp_jax.bounds.tight.search.space import TightSpace
 from optexp_jax.bounds.tight.sets.prepared import PreparedSets
 from optexp_jax.bounds.tight.sets.space import SetsSpace
+from optexp_jax.bounds.tight.shares.space import SharesSpace
 from optexp_jax.bounds.tight.tuning import Tuning
 from optexp_jax.bounds.tight.way import ChosenWay, Way
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS
@@ -34,7 +35,8 @@ class TightBounds(AbstractBounds):
     way: str = eqx.field(default="auto", kw_only=True)
     """Whether the search goes over "chains" or "sets" of concepts; "auto" counts the work.
 
-    "enumeration" is over sets and rules none of them out. `stats.way` tells which way was taken.
+    "enumeration" is over sets and rules none of them out; "shares" builds sets one concept at a
+    time, for large tables and the best formula alone. `stats.way` tells which way was taken.
     """
 
     def __check_init__(self) -> None:
@@ -45,7 +47,8 @@ class TightBounds(AbstractBounds):
         if not _covers(problems[0]):
             return None
         tuning = self.tuning(problems[0])
-        if ChosenWay.of(problems[0], tuning, Way(self.way)).way is not Way.CHAINS:
+        way = ChosenWay.of(problems[0], tuning, Way(self.way)).way
+        if way in (Way.SETS, Way.ENUMERATION):
             return PreparedSets.of(problems)
         return PreparedRoots.of(problems, tuning)
 
@@ -56,14 +59,15 @@ class TightBounds(AbstractBounds):
             return PaperBounds().open(problem, batch_size)
         tuning = self.tuning(problem)
         chosen = ChosenWay.of(problem, tuning, Way(self.way))
-        if chosen.way is not Way.CHAINS:
+        if chosen.way in (Way.SETS, Way.ENUMERATION):
             shared = prepared.shared(problem) if isinstance(prepared, PreparedSets) else None
             screens = chosen.way is not Way.ENUMERATION
             return SetsSpace(
                 problem, batch_size, way=str(chosen), tuning=tuning, shared=shared, screens=screens
             )
         counted = prepared.counted(problem) if isinstance(prepared, PreparedRoots) else None
-        space = TightSpace(problem, batch_size, self.beam, tuning=tuning, counted=counted)
+        opened = SharesSpace if chosen.way is Way.SHARES else TightSpace
+        space = opened(problem, batch_size, self.beam, tuning=tuning, counted=counted)
         space.way = str(chosen)
         return space
 

@@ -55,6 +55,8 @@ class Tuning:
     """Memory that they may take, with what one neuron's search adds."""
     sets_at_once: int = 256
     """Sets that are solved at once."""
+    shortest_by_shares: int = 5
+    """Concepts of formulas from which on large tables are searched by shares and not by chains."""
 
     @classmethod
     def of(cls, n_concepts: int) -> "Tuning":
@@ -77,7 +79,14 @@ class Tuning:
         search, and subproblems with half of the concepts get a size of their own.
         """
         many = cls.of(SMALL_TABLE + 1).without_warm_up()
-        return replace(many, few_concepts=1 / 2, small_subproblem=0, fetched_cells=0, sets_cells=0)
+        return replace(
+            many,
+            few_concepts=1 / 2,
+            small_subproblem=0,
+            fetched_cells=0,
+            sets_cells=0,
+            shortest_by_shares=99,
+        )
 
     def without_warm_up(self) -> "Tuning":
         """The same, for searches that are a warm-up themselves."""

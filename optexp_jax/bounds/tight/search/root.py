@@ -81,15 +81,16 @@ class PreparedRoots(Prepared):
             return cls(neurons, ops, count_several(table, neurons, on_host))
         n = round_up_to_power_of_two(len(neurons))
         inside = count_several(table, neurons, on_host, filled=n)
-        sizes = np.ones(n, np.int64)
-        sizes[: len(neurons)] = [neuron.size for neuron in neurons]
+        bases = np.ones(n)
+        bases[: len(neurons)] = [problem.rounded_base for problem in problems]
         total = Overlaps(table, neurons[0], on_host).total
         with jax.enable_x64(True):
-            return cls(neurons, ops, run(fused_root, total, inside, sizes, ops=ops))
+            return cls(neurons, ops, run(fused_root, total, inside, bases, ops=ops))
 
     def counted(self, problem: Problem) -> CountedRoot | None:
-        """What there is for a problem: nothing, if it is another neuron or has other operators."""
-        if OperatorSet.of_problem(problem) != self.ops:
+        """What there is for a problem: nothing, if the neuron, operators or the base are others."""
+        another_base = problem.base is not None and isinstance(self.several, FusedRoot)
+        if OperatorSet.of_problem(problem) != self.ops or another_base:
             return None
         subs = (k for k, neuron in enumerate(self.neurons) if neuron is problem.neuron)
         k = next(subs, None)
@@ -108,9 +109,9 @@ def fused_root_of(
 
 def fused_alone(problem: Problem, ops: OperatorSet) -> FusedRoot:
     """The fused root of one neuron."""
-    overlaps, sizes = Overlaps(problem.table, problem.neuron), np.array([problem.neuron.size])
+    overlaps, bases = Overlaps(problem.table, problem.neuron), np.array([problem.rounded_base])
     with jax.enable_x64(True):
-        return run(fused_root, overlaps.total, overlaps.active, sizes, ops=ops)
+        return run(fused_root, overlaps.total, overlaps.active, bases, ops=ops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +137,7 @@ class RootScores:
             jax.block_until_ready(sub.gram)
         with jax.enable_x64(True):
             # Scores do not depend on v, nor on what is light.
-            moved = put(sub.allowed[None], np.zeros(1), np.array([sub.neuron.size]))
+            moved = put(sub.allowed[None], np.zeros(1), np.array([sub.problem.rounded_base]))
             known = BoundInputs(sub.gram, moved[0], moved[0], moved[1]), moved[2]
             of_rows = partial(scores_of_rows, *known, ops=ops)
             if large:

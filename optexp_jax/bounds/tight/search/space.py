@@ -96,10 +96,11 @@ class TightSpace(AbstractSpace[TightNodes]):
         worth = root.own.inside - incumbent.iou * root.own.outside
         self._ranking = Ranking.by_worth(worth, self._tuning.most_heavy)
         large = root.table.n_concepts > self._tuning.rows_at_once
+        whole = np.full(1, self.problem.highest)
         if self._length >= 3 and self.clock.expired and large:
             everything = TightNodes.everything(self._length, incumbent.threshold)
-            return Expansion(Queued(everything, np.ones(1), np.zeros(1, np.int64)), found)
-        return Expansion(self.branching.inside([root], np.ones(1), incumbent, fused), found)
+            return Expansion(Queued(everything, whole, np.zeros(1, np.int64)), found)
+        return Expansion(self.branching.inside([root], whole, incumbent, fused), found)
 
     def _another(
         self, problem: Problem, tuning: Tuning, sizes: Sizes | None
