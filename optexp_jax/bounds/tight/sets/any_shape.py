@@ -7,15 +7,11 @@ the IoU of the function that reaches the highest U, until none does better (Dink
 import numpy as np
 
 from optexp_jax.bounds.tight.rounding import iou_at_most, raised
-from optexp_jax.bounds.tight.sets.cells import any_function_on_host
 from optexp_jax.bounds.tight.sets.every_set import every_set
 from optexp_jax.bounds.tight.sets.screening import Intersections, allowance, screen
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.incumbent import just_below
 from optexp_jax.search.problem import Problem
-
-MOST_NEAR = 4096
-"""Sets whose U is made again in whole numbers, where it may be the highest."""
 
 
 def highest_of_any_shape(
@@ -30,14 +26,7 @@ def highest_of_any_shape(
     while True:
         (upper,) = screen(problem.table, n, shared, np.array([v]), n, n)
         best = int(upper[:, 0].argmax())
-        off = allowance(n, shared.mass(sets, v))
-        w = float(raised(upper[best, 0] + off))
-        # U is off by `off` at most, either way: the highest is among these, or all of them.
-        near = np.flatnonzero(upper[:, 0] + 2 * off >= upper[best, 0])
-        if len(near) <= MOST_NEAR:
-            counts = shared.inside[:, 0], shared.outside[:, 0]
-            cells = sets.cells(sets.levels[n - 1].concepts[near], *counts)
-            w = min(w, float(any_function_on_host(cells, v).max()))
+        w = raised(upper[best, 0] + allowance(n, shared.mass(sets, v)))
         # Functions below v do not matter: there is a formula that has it.
         bound = min(bound, max(float(iou_at_most(np.array([w]), size)[0]), known))
         cells = sets.cells(
