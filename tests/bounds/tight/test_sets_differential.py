@@ -196,7 +196,7 @@ def test_the_way_is_told_and_can_be_asked_for():
     wrong = pytest.raises(ValueError, match="way must be one of auto, chains, sets, enumeration")
     with as_users_run_it(), wrong:
         ox.TightBounds(way="masks")  # pyright: ignore[reportArgumentType]
-    assert {str(way) for way in Way} == {"auto", "chains", *WAYS}
+    assert {str(way) for way in Way} == {"auto", "chains", "shares", *WAYS}
 
 
 def test_too_much_memory_is_refused_beforehand():
