@@ -17,7 +17,8 @@ from optexp_jax.runs.record import Counts
 from optexp_jax.runs.reproof import ALL_TRIED
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.selection import parse_units
-from optexp_jax.runs.verify import ClaimOutcome, UnitCheck, verify_run
+from optexp_jax.runs.unit_check import ClaimOutcome, UnitCheck
+from optexp_jax.runs.verify import verify_run
 
 
 def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
