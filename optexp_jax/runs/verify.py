@@ -17,7 +17,7 @@ from optexp_jax.runs.conformity import conformity_faults, ranking
 from optexp_jax.runs.located_counts import LocatedCounts, count_located
 from optexp_jax.runs.null_check import NullCheck, check_null
 from optexp_jax.runs.raw_maps import RawMaps
-from optexp_jax.runs.reproof import Claim, Prover, Reproofs
+from optexp_jax.runs.reproof import Prover, Reproofs, StoredClaim
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
@@ -27,6 +27,8 @@ __all__ = ["ClaimOutcome", "UnitCheck", "Verification", "verify_run"]
 
 HELD_BYTES = 2**28
 """Of bitmaps that are counted in one pass over the map."""
+LONG = 1.0
+"""Seconds that are not spent twice to know how long the rest takes."""
 MOST_TOGETHER = 64
 """Units that are checked together, so that the first are told of soon."""
 
@@ -59,6 +61,21 @@ def explained_results(run: Run, units: Collection[int] | None) -> list[UnitResul
     ]
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """How long a check will take, before it begins."""
+
+    n_units: int
+    counting: float
+    """Seconds to count one unit."""
+    proving: float
+    """Seconds to prove the claim of one unit, at most."""
+
+    def seconds(self, n_workers: int = 1) -> float:
+        """Of all units, about, or at most where only the limit of a proof is known."""
+        return self.n_units * (self.counting + self.proving) / n_workers
+
+
 @dataclass
 class _Checked:
     """A unit on its way through the checks."""
@@ -67,7 +84,7 @@ class _Checked:
     bitmap: Bool[np.ndarray, "samples *location"] | None
     counted: LocatedCounts
     faults: list[str]
-    claim: Claim | None = None
+    claim: StoredClaim | None = None
     seconds: float = 0.0
     raw: Mapping[Formula, Score] | None = None
 
@@ -90,10 +107,17 @@ class Verification:
         space = self.asked.method.formula_space
         object.__setattr__(self, "_prover", Prover(self.source.table, space, self.time_limit))
 
-    @property
-    def seconds_a_proof(self) -> float | None:
-        """How long the proof for one unit takes, about; None if only its limit is known."""
-        return self._prover.seconds_a_unit
+    def forecast(self, results: Sequence[UnitResult]) -> Forecast:
+        """How long a check will take; one unit is counted to know."""
+        counting = 0.0
+        for unit in [result.unit for result in results[:1]] * 2:  # the second time all is read
+            start = time.perf_counter()
+            count_located(self.source.table, [self.source.bitmap(unit)])
+            counting = time.perf_counter() - start
+            if counting > LONG:
+                break
+        proof = self._prover.seconds_a_unit
+        return Forecast(len(results), counting, self.time_limit if proof is None else proof)
 
     def check(self, results: Sequence[UnitResult]) -> Iterator[UnitCheck]:
         """Check results, from the units' bitmaps on."""
@@ -143,16 +167,16 @@ class Verification:
             unit.seconds = counting
             yield self._conclude(unit, None if unit.claim is None else next(proofs))
 
-    def _claim(self, unit: _Checked) -> Claim | None:
+    def _claim(self, unit: _Checked) -> StoredClaim | None:
         """What the result says of all formulas, if it says anything."""
         found = unit.found
         if found.status is Status.OPTIMAL:
             lists = self.asked.method.formula_space.lists
             listed = tuple(each.score for each in ranking(found)) if lists else None
-            return Claim(unit.counted.neuron, found.score, listed)
+            return StoredClaim(unit.counted.neuron, found.score, listed)
         if found.upper_bound >= 1.0:
             return None
-        return Claim(unit.counted.neuron, Score(*found.upper_bound.as_integer_ratio()))
+        return StoredClaim(unit.counted.neuron, Score(*found.upper_bound.as_integer_ratio()))
 
     def _conclude(self, unit: _Checked, proof: Reproofs | None) -> UnitCheck:
         """All that was checked of a unit, its draws last."""

@@ -12,7 +12,7 @@ import optexp_jax as ox
 from optexp_jax.counts.scores import Score
 from optexp_jax.methods import FormulaSpace
 from optexp_jax.methods.oracle import enumerate_formulas
-from optexp_jax.runs.reproof import ALL_TRIED, Claim, Prover
+from optexp_jax.runs.reproof import ALL_TRIED, Prover, StoredClaim
 from optexp_jax.runs.reproof.all_sets import AllSets
 from optexp_jax.runs.reproof.best_chains import BestChains, subsets
 from optexp_jax.runs.reproof.concept_sets import ConceptSets, count_held, count_sets
@@ -44,10 +44,10 @@ def test_all_sets_agree_with_the_oracle(
     sets = AllSets(case.table, FormulaSpace(length, operators))
     with as_users_run_it():
         found = ox.Exhaustive(length, operators=operators).run(case.table, neuron)
-        claims = [Claim(neuron, found.score)]
+        claims = [StoredClaim(neuron, found.score)]
         if found.intersection:
             # One that fits 64 bits, and one that is rounded down so that it does.
-            claims += [Claim(neuron, just_below(found.score, n)) for n in (10**9, 10**22)]
+            claims += [StoredClaim(neuron, just_below(found.score, n)) for n in (10**9, 10**22)]
         right, *wrong = sets.prove(claims)
     assert right is not None
     assert right.best.how == ALL_TRIED
@@ -116,11 +116,11 @@ def test_lists_of_all_sets_are_those_of_the_search(case: Case, length: int, most
         listed = [found.score] if found.formula is not None else []
         listed += [Score(other.intersection, other.union) for other in found.runners_up]
         prover = Prover(case.table, method.formula_space, 60.0)
-        (right,) = prover.prove([Claim(neuron, found.score, tuple(listed))])
+        (right,) = prover.prove([StoredClaim(neuron, found.score, tuple(listed))])
         assert right.listed is not None
         assert right.listed.proved, (right, listed)
         if len(listed) > 1:
-            (wrong,) = prover.prove([Claim(neuron, found.score, tuple(listed[:-1]))])
+            (wrong,) = prover.prove([StoredClaim(neuron, found.score, tuple(listed[:-1]))])
             assert wrong.listed is not None
             assert wrong.listed.better == listed[-1]
 
@@ -137,14 +137,14 @@ def test_the_proof_from_pairs_agrees_with_the_oracle(case: Case, length: int, wi
     with as_users_run_it():
         best = ox.Exhaustive(length, operators=operators).run(case.table, neuron).score
         prover = Prover(case.table, FormulaSpace(length, operators), 60.0)
-        proof = prover.prove_best(Claim(neuron, best))
+        proof = prover.prove_best(StoredClaim(neuron, best))
         assert proof.how == "bounded by counts of pairs"
         assert proof.proved
         assert proof.better is None
         if best.intersection:
             # The least below the best is disproved, by the best or one in between.
             below = just_below(best)
-            doubted = prover.prove_best(Claim(neuron, below))
+            doubted = prover.prove_best(StoredClaim(neuron, below))
             assert not doubted.proved
             assert doubted.better is not None
             assert doubted.better.ratio > below.ratio
@@ -156,7 +156,7 @@ def test_what_takes_too_long_is_not_proved():
     best = ox.explain(layer.table, counts, ox.Optimal(length=3)).score
     prover = Prover(layer.table, FormulaSpace(3, ox.DEFAULT_OPERATORS), 1e-9)
     assert prover.seconds_a_unit is None
-    (proof,) = prover.prove([Claim(counts, best)])
+    (proof,) = prover.prove([StoredClaim(counts, best)])
     assert not proof.best.proved
     assert proof.best.better is None
 
@@ -179,7 +179,7 @@ def test_longer_formulas_are_searched_with_the_published_bounds():
     (counts,) = layer.counts([0])
     four = ox.explain(layer.table, counts, ox.Optimal(length=4)).score
     prover = Prover(layer.table, FormulaSpace(4, ox.DEFAULT_OPERATORS), 60.0)
-    proof = prover.prove_best(Claim(counts, four))
+    proof = prover.prove_best(StoredClaim(counts, four))
     assert proof.how == "searched with the published bounds"
     assert proof.proved
-    assert prover.prove_best(Claim(counts, Score(1, 10**6))).better
+    assert prover.prove_best(StoredClaim(counts, Score(1, 10**6))).better

@@ -37,10 +37,10 @@ from optexp_jax.runs import (
 )
 from optexp_jax.runs.located_counts import count_located
 from optexp_jax.runs.raw_maps import RawMaps
-from optexp_jax.runs.reproof import Claim, Prover, all_sets
+from optexp_jax.runs.reproof import Prover, StoredClaim, all_sets
 from optexp_jax.runs.store import RunStore
 from optexp_jax.runs.unit_check import ClaimOutcome
-from optexp_jax.runs.verify import judge_claim, verify_run
+from optexp_jax.runs.verify import Verification, judge_claim, verify_run
 
 METHOD = ox.Optimal(length=2, top_k=2)
 XOR_JSON = {"name": "XOR", "bits": [1, 1, 0]}
@@ -72,7 +72,7 @@ def test_a_level_formula_that_comes_first_is_named():
     neuron = ox.NeuronCounts.from_signatures(table, [9, 9, 0, 0])
     found = ox.explain(table, neuron, ox.Optimal(3))
     prover = Prover(table, FormulaSpace(3, ox.DEFAULT_OPERATORS), 60.0)
-    (proof,) = prover.prove([Claim(neuron, found.score)])
+    (proof,) = prover.prove([StoredClaim(neuron, found.score)])
     assert judge_claim(found, proof)[0] is ClaimOutcome.REPROVED
     level = ox.Formula.parse("(ball_pit OR flower) AND NOT dining")
     claim, faults = judge_claim(replace(found, formula=level), proof)
@@ -159,6 +159,29 @@ def test_the_command_says_what_was_checked(run: Run, capsys: pytest.CaptureFixtu
     assert cli.main(["verify", str(run.path), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert [entry["good"] for entry in shown] == [True] * 3
+
+
+def test_workers_check_the_same(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("optexp_jax.cli.verify.LINE_EVERY", 0.0)
+    assert cli.main(["verify", str(run.path), "--json"]) == 0
+    here = json.loads(capsys.readouterr().out)
+    assert cli.main(["verify", str(run.path), "--json", "--workers", "2"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.startswith("3 units to check, about 0 s")
+    there = json.loads(captured.out)
+    assert [{**each, "seconds": 0} for each in there] == [{**each, "seconds": 0} for each in here]
+
+
+def test_how_long_it_takes_is_told_before(run: Run):
+    opened = run.open_source()
+    for limit, proof in ((60.0, "known"), (1e-9, "limited")):
+        forecast = Verification(opened, run.asked, limit).forecast(run.results)
+        assert (forecast.proving == limit) == (proof == "limited")
+        assert forecast.seconds(2) == pytest.approx(forecast.seconds() / 2)
+        assert forecast.seconds() >= 3 * forecast.proving
+    assert Verification(opened, run.asked).forecast([]).seconds() == 0
 
 
 def test_claims_that_are_not_made_are_not_proved(tmp_path: Path):

@@ -6,7 +6,7 @@ rule out most formulas, and the rest is counted. Other problems are searched wit
 bounds. None of this uses the code of `TightBounds`.
 """
 
-from optexp_jax.runs.reproof.outcome import ALL_TRIED, Claim, Reproof, Reproofs
+from optexp_jax.runs.reproof.outcome import ALL_TRIED, Reproof, Reproofs, StoredClaim
 from optexp_jax.runs.reproof.proving import Prover
 
-__all__ = ["ALL_TRIED", "Claim", "Prover", "Reproof", "Reproofs"]
+__all__ = ["ALL_TRIED", "Prover", "Reproof", "Reproofs", "StoredClaim"]

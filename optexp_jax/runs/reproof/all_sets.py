@@ -25,7 +25,7 @@ from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.methods.oracle import count_unverified, enumerate_formulas
 from optexp_jax.runs.reproof.best_chains import BestChains, subsets
 from optexp_jax.runs.reproof.concept_sets import ConceptSets, count_held, count_sets
-from optexp_jax.runs.reproof.outcome import ALL_TRIED, Claim, Reproof, Reproofs
+from optexp_jax.runs.reproof.outcome import ALL_TRIED, Reproof, Reproofs, StoredClaim
 
 LARGEST = 2**62
 """Weights that are larger in sum do not fit int64."""
@@ -97,14 +97,14 @@ class AllSets:
         passes = sum(math.comb(n, size) * each.work for size, each in enumerate(self._chains, 1))
         return SECONDS_A_PASS * passes
 
-    def prove(self, claims: Sequence[Claim]) -> Iterator[Reproofs | None]:
+    def prove(self, claims: Sequence[StoredClaim]) -> Iterator[Reproofs | None]:
         """What comes of every claim, in their order; None where numbers are too large for this."""
         at_once = GROUP_BYTES // (8 * count_sets(self._table.n_concepts, self._depth))
         step = max(1, min(at_once, len(claims)))
         for start in range(0, len(claims), step):
             yield from self._prove_group(claims[start : start + step])
 
-    def _prove_group(self, claims: Sequence[Claim]) -> Iterator[Reproofs | None]:
+    def _prove_group(self, claims: Sequence[StoredClaim]) -> Iterator[Reproofs | None]:
         start = time.perf_counter()
         weighings = [_Weighing.of(claim.neuron, self._least(claim)) for claim in claims]
         able = [k for k, weighing in enumerate(weighings) if weighing is not None]
@@ -129,7 +129,7 @@ class AllSets:
             best, listed = self._judge(claim, next(sets))
             yield Reproofs(best, listed, seconds + time.perf_counter() - start)
 
-    def _least(self, claim: Claim) -> Fraction:
+    def _least(self, claim: StoredClaim) -> Fraction:
         """The lowest IoU of formulas that the claim says something about."""
         if claim.listed is None or not claim.listed:
             return claim.score.ratio
@@ -167,7 +167,7 @@ class AllSets:
                     yield _Reached(some[row], unit, highest[row, unit] > goals[unit])
 
     def _judge(
-        self, claim: Claim, reached: Sequence[Int64[np.ndarray, "_ _"]]
+        self, claim: StoredClaim, reached: Sequence[Int64[np.ndarray, "_ _"]]
     ) -> tuple[Reproof, Reproof | None]:
         """Score the formulas of the sets that reach a claim's goal, and compare them with it."""
         formulas = _Formulas(self._table, claim.neuron, self._space, self._least(claim))

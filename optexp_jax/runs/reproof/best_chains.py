@@ -22,7 +22,7 @@ from jaxtyping import Int64
 from optexp_jax.formulas.operators import Operator
 
 Weights = Int64[np.ndarray, "sets units"]
-Question = tuple[int, ...]
+Asked = tuple[int, ...]
 """For each concept of a set: `ASKED`, `HELD`, or how it was taken off, as a place in `_kinds`."""
 ASKED, HELD = 0, 1
 
@@ -39,8 +39,8 @@ class _Kind:
 class _Step:
     """An operator before one of the concepts: what it adds, and the question that it leaves."""
 
-    added: Question | None
-    left: Question
+    added: Asked | None
+    left: Asked
 
 
 class BestChains:
@@ -80,14 +80,14 @@ class BestChains:
         """Arrays of one number a set and unit that are held at once."""
         return len(self._kinds) ** self._size + len(self._steps)
 
-    def highest(self, shared: Mapping[Question, Weights]) -> Weights:
+    def highest(self, shared: Mapping[Asked, Weights]) -> Weights:
         """The highest weights, from those of all locations that hold some of a set's concepts.
 
         `shared` has a key for every choice of one concept or more: HELD where one is chosen, ASKED
         elsewhere.
         """
         sums = self._all_sums(dict(shared))
-        best: dict[Question, Weights] = {}
+        best: dict[Asked, Weights] = {}
         for question, steps in self._steps.items():
             if question.count(ASKED) == 1:  # the innermost concept, a formula by itself
                 best[question] = sums[_replaced(question, question.index(ASKED), HELD)]
@@ -102,7 +102,7 @@ class BestChains:
             best[question] = highest
         return best[(ASKED,) * self._size]
 
-    def _all_sums(self, sums: dict[Question, Weights]) -> dict[Question, Weights]:
+    def _all_sums(self, sums: dict[Asked, Weights]) -> dict[Asked, Weights]:
         """Sums of weights with some concepts taken off, others held, over all of the rest."""
         for c in range(self._size):
             for question in list(sums):
@@ -116,7 +116,7 @@ class BestChains:
         return sums
 
 
-def subsets(size: int) -> list[Question]:
+def subsets(size: int) -> list[Asked]:
     """Every choice of one concept or more of a set, as `BestChains.highest` names them."""
     return [chosen for chosen in itertools.product((ASKED, HELD), repeat=size) if any(chosen)]
 
@@ -132,5 +132,5 @@ def _kind(operator: Operator) -> _Kind:
     return _Kind(int(operator.p), int(operator.r) - int(operator.q))
 
 
-def _replaced(question: Question, place: int, value: int) -> Question:
+def _replaced(question: Asked, place: int, value: int) -> Asked:
     return (*question[:place], value, *question[place + 1 :])

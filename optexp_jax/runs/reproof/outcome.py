@@ -10,7 +10,7 @@ ALL_TRIED = "every formula was tried"
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
+class StoredClaim:
     """What a result says of all formulas over one unit."""
 
     neuron: NeuronCounts

@@ -13,7 +13,7 @@ from optexp_jax.formulas.operators import AND, AND_NOT, OR
 from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.methods.optimal import Optimal
 from optexp_jax.runs.reproof.all_sets import AllSets, compare_lists
-from optexp_jax.runs.reproof.outcome import Claim, Reproof, Reproofs
+from optexp_jax.runs.reproof.outcome import Reproof, Reproofs, StoredClaim
 from optexp_jax.runs.reproof.pair_counts import PairCounts
 
 PUBLISHED = "searched with the published bounds"
@@ -37,7 +37,7 @@ class Prover:
     def _all_sets(self) -> AllSets:
         return AllSets(self.table, self.space)
 
-    def prove(self, claims: Sequence[Claim]) -> Iterator[Reproofs]:
+    def prove(self, claims: Sequence[StoredClaim]) -> Iterator[Reproofs]:
         """What comes of each claim, in their order."""
         if self.seconds_a_unit is None:
             yield from map(self._prove_alone, claims)
@@ -46,14 +46,14 @@ class Prover:
         for claim, proof in zip(claims, tried, strict=True):
             yield self._prove_alone(claim) if proof is None else proof
 
-    def _prove_alone(self, claim: Claim) -> Reproofs:
+    def _prove_alone(self, claim: StoredClaim) -> Reproofs:
         start = time.perf_counter()
         best, listed = self.prove_best(claim), None
         if claim.listed is not None and best.better is None:
             listed = self.prove_list(claim, claim.listed)
         return Reproofs(best, listed, time.perf_counter() - start)
 
-    def prove_best(self, claim: Claim) -> Reproof:
+    def prove_best(self, claim: StoredClaim) -> Reproof:
         """Try to show that no formula has a higher IoU, without trying all of them."""
         depth = min(self.space.length, self.table.n_concepts)
         operators = self.space.operators
@@ -71,7 +71,7 @@ class Prover:
             return Reproof(PUBLISHED, proved=False, better=found.score)
         return Reproof(PUBLISHED, proved=found.status is Status.OPTIMAL)
 
-    def prove_list(self, claim: Claim, listed: Sequence[Score]) -> Reproof:
+    def prove_list(self, claim: StoredClaim, listed: Sequence[Score]) -> Reproof:
         """Try to show that the best sets of locations have just these scores, best first."""
         space = self.space
         method = Optimal(

@@ -37,7 +37,7 @@ from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, Subproblem, 
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.methods import FormulaSpace
-from optexp_jax.runs.reproof import Claim, Prover
+from optexp_jax.runs.reproof import Prover, StoredClaim
 from optexp_jax.runs.reproof.pair_counts import PairCounts
 from optexp_jax.search.incumbent import just_below
 from optexp_jax.search.problem import Problem
@@ -231,7 +231,7 @@ def test_a_second_proof_rules_out_as_much(monkeypatch: pytest.MonkeyPatch):
         counted.append(0)
         with as_users_run_it():
             prover = Prover(table, FormulaSpace(3, DEFAULT), 60.0)
-            assert prover.prove_best(Claim(neuron, best)).proved
+            assert prover.prove_best(StoredClaim(neuron, best)).proved
     large, huge = counted
     assert huge <= 1.5 * large, counted
 
@@ -243,9 +243,9 @@ def test_a_second_proof_of_tiny_units(seed: int):
     with as_users_run_it():
         best = ox.Exhaustive(3).run(case.table, case.neuron).score
         prover = Prover(case.table, FormulaSpace(3, DEFAULT), 60.0)
-        assert prover.prove_best(Claim(case.neuron, best)).proved
+        assert prover.prove_best(StoredClaim(case.neuron, best)).proved
         if best.intersection:
             below = Score(best.intersection * 10**9 - 1, best.union * 10**9)
-            doubted = prover.prove_best(Claim(case.neuron, below))
+            doubted = prover.prove_best(StoredClaim(case.neuron, below))
             assert doubted.better is not None
             assert doubted.better.ratio > below.ratio
