@@ -192,8 +192,10 @@ class Search(Generic[Nodes]):
         self._order = order
         self._place = place_of_bounds()
         self._open_space = open_space
+        traces = count_traces()
         with self._place.scope():
             self._space = open_space()
+        self._compilations = count_traces() - traces
         self._neuron_size = neuron_size
         self._limits = StoppingCriteria()
         self._clock = self._space.clock
@@ -207,7 +209,6 @@ class Search(Generic[Nodes]):
         """The lowest upper bound so far. It held for all formulas then, so it still does."""
         self._done: list[_Work] = []
         """What the popped nodes added to the counters, `[counter, node]`."""
-        self._compilations = 0
 
     def run(self, limits: StoppingCriteria) -> Explanation:
         """Begin, or go on, until the proof is complete or one of these limits is reached."""
