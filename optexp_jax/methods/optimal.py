@@ -28,6 +28,7 @@ from optexp_jax.methods.base import (
 from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.methods.stopped import Question, Stopped
 from optexp_jax.search.driver import Progress, Search, StoppingCriteria
+from optexp_jax.search.host_beam import host_beam
 from optexp_jax.search.incumbent import Incumbent, PoolCriteria
 from optexp_jax.search.order import AbstractOrder, BestFirst
 from optexp_jax.search.problem import Problem
@@ -120,12 +121,14 @@ class Optimal(AbstractMethod):
         self, table: ConceptTable, neuron: NeuronCounts, prepared: Prepared | None = None
     ) -> Search[Any]:
         """The search for one neuron, before its first turn."""
-        open_space = partial(self.bounds.open, self._problem(table, neuron), self.batch_size)
+        problem = self._problem(table, neuron)
+        open_space = partial(self.bounds.open, problem, self.batch_size)
         return Search(
             open_space if prepared is None else partial(open_space, prepared=prepared),
             neuron.size,
             Incumbent(self._keep, partial(_identity, table), formula_order(table)),
             self.order,
+            partial(host_beam, problem),
         )
 
     def resume(self, table: ConceptTable, neuron: NeuronCounts, state: object) -> Explanation:

@@ -19,7 +19,11 @@ from optexp_jax.explanation import (
 )
 from optexp_jax.internal.float64 import place_of_bounds
 from optexp_jax.internal.kernel_choice import used_kernels
-from optexp_jax.internal.tracing import count_traces
+from optexp_jax.internal.tracing import (
+    CompilationDeferredError,
+    compiling_while,
+    count_traces,
+)
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
 from optexp_jax.search.incumbent import Candidate, Incumbent, PoolEntry
@@ -184,12 +188,15 @@ class Search(Generic[Nodes]):
         neuron_size: int,
         incumbent: Incumbent | None = None,
         order: AbstractOrder | None = None,
+        fallback: Callable[[], list[Candidate]] | None = None,
     ):
         """`open_space` opens a space anew, to begin with and if one has to be given up.
 
-        `order` is that in which nodes are expanded; best-first unless told.
+        `order` is that in which nodes are expanded; best-first unless told. `fallback` finds
+        formulas, without compiling anything, where there was no time for the root.
         """
         self._order = order
+        self._fallback = fallback
         self._place = place_of_bounds()
         self._open_space = open_space
         traces = count_traces()
@@ -223,15 +230,28 @@ class Search(Generic[Nodes]):
         self._clock.go_on(limits.time_limit)
         traces = count_traces()
         try:
-            standing = self._root() if self._standing is None else self._standing
-            while standing is not None and len(standing.frontier):
-                if self._should_stop(standing.frontier):
-                    break
-                standing = self._turn(standing)
+            with compiling_while(lambda: not self._clock.expired):
+                standing = self._search()
+        except CompilationDeferredError:
+            # The turn was cut short; it is done again if the search goes on.
+            standing, self._stopped_by = self._standing, StoppedBy.TIME_LIMIT
         finally:
             self._clock.pause()
             self._compilations += count_traces() - traces
-        return self._explanation(proved=standing is not None and not len(standing.frontier))
+        if self._standing is None and self._fallback is not None:
+            for candidate in self._fallback():
+                self._incumbent.offer(candidate)
+        done = standing is not None and not len(standing.frontier)
+        return self._explanation(proved=done and self._stopped_by is None)
+
+    def _search(self) -> _Standing[Nodes] | None:
+        """Where the search stands when it is over, or has to stop; None before its root."""
+        standing = self._root() if self._standing is None else self._standing
+        while standing is not None and len(standing.frontier):
+            if self._should_stop(standing.frontier):
+                break
+            standing = self._turn(standing)
+        return standing
 
     def _root(self) -> _Standing[Nodes] | None:
         """Where the search stands after its root; None if there was no time for it."""
