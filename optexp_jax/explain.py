@@ -9,7 +9,9 @@ from optexp_jax.counts.neuron_summary import summarise_neuron
 from optexp_jax.counts.unverified import unverified_steps
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods.base import AbstractMethod
+from optexp_jax.methods.hull.curve import TradeOffCurve
 from optexp_jax.methods.optimal import Optimal
+from optexp_jax.methods.trade_off import TradeOff
 
 
 def explain(
@@ -41,7 +43,7 @@ def described(table: ConceptTable, counts: NeuronCounts, found: Explanation) -> 
     return dataclasses.replace(
         found,
         unverified=() if found.formula is None else unverified_steps(table, found.formula),
-        neuron=summarise_neuron(table, counts),
+        neuron=summarise_neuron(table, counts) if found.neuron is None else found.neuron,
     )
 
 
@@ -62,3 +64,18 @@ def firing(table: ConceptTable, neuron: Any) -> NeuronCounts:
             "it. Lower its threshold, or leave this unit out."
         )
     return counts
+
+
+def trade_off(
+    table: ConceptTable, neuron: Any, method: TradeOff | None = None, *, resume: object = None
+) -> TradeOffCurve:
+    """All best trade-offs between active locations that a formula covers and extras that it has.
+
+    `neuron` is as for `explain`. `resume` takes the `state` of a curve that was stopped early.
+    """
+    method = TradeOff() if method is None else method
+    if not isinstance(table, ConceptTable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"table must be a ConceptTable; got {type(table).__name__}.")
+    if not isinstance(method, TradeOff):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"method must be a TradeOff(); got {method!r}.")
+    return method.run(table, firing(table, neuron), resume)

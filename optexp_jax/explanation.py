@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from optexp_jax.counts.metrics import Margins, Objective, Overlap
 from optexp_jax.counts.neuron_summary import NeuronSummary
 from optexp_jax.counts.scores import Score
 from optexp_jax.counts.unverified import UnverifiedStep
@@ -21,9 +22,9 @@ class Status(enum.StrEnum):
     """Whether the formula is proved to be the best one; compares equal to its string."""
 
     OPTIMAL = "optimal"
-    """No formula that the method may use has a higher IoU."""
+    """No formula that the method may use has a higher value of the objective, the IoU mostly."""
     FEASIBLE = "feasible"
-    """A formula with this IoU exists; a better one may, up to `upper_bound`."""
+    """A formula with this value exists; a better one may, up to `upper_bound`."""
 
 
 class StoppedBy(enum.StrEnum):
@@ -110,6 +111,8 @@ class SearchStats:
     """Programs that JAX had to compile on the way."""
     bounds: str | None = None
     """The family of bounds that a best-first search used."""
+    way: str | None = None
+    """Which way the family took, chains or sets, and why."""
     bounds_on: str | None = None
     """The kind of device that a search computed bounds on: "cpu", "gpu" or "tpu"."""
     float64_fault: str | None = None
@@ -137,18 +140,35 @@ class RunnerUp:
 
 
 @dataclass(frozen=True)
+class LengthOptimum:
+    """The best formula of at most `length` concepts, proved."""
+
+    length: int
+    formula: Formula
+    intersection: int
+    union: int
+
+    @property
+    def iou(self) -> float:
+        return Score(self.intersection, self.union).iou
+
+
+@dataclass(frozen=True)
 class Explanation:
     """A neuron's explanation.
 
-    `formula` is None when no concept overlaps the neuron, so that every formula has IoU 0.
+    `formula` is None when no concept overlaps the neuron, so that every formula has IoU 0; and when
+    phi was asked for and no formula has one above 0.
     """
 
     formula: Formula | None
     intersection: int
     union: int
     upper_bound: float
-    """No formula that the method may use has a higher IoU than this."""
+    """No formula that the method may use has a higher value of the objective than this."""
     status: Status
+    objective: Objective = field(default=Objective.IOU, kw_only=True)
+    """The metric that the formula is best by."""
     stats: SearchStats = field(default_factory=SearchStats)
     equivalents: tuple[Formula, ...] = ()
     """Other formulas of the same length for the same locations, when runners-up were asked for."""
@@ -156,6 +176,13 @@ class Explanation:
     """The next best formulas, best first, when they were asked for."""
     unverified: tuple[UnverifiedStep, ...] = ()
     """Filters that remove nothing of a part of the formula: data cannot show them wrong."""
+    by_length: tuple[LengthOptimum, ...] = ()
+    """What one more concept buys: the proved optimum of each length from one on, where known."""
+    any_shape: float | None = None
+    """No Boolean function of as many concepts has a higher IoU than this, whatever its shape.
+
+    `Optimal(any_shape=True)` asks for it. Functions that hold where no concept does are left out.
+    """
     within_truncated: bool = False
     """Whether there are more formulas within the wanted share of the best than could be kept."""
     neuron: NeuronSummary | None = None
@@ -182,15 +209,45 @@ class Explanation:
         return self.union - self.neuron.active + self.intersection
 
     @property
+    def overlap(self) -> Overlap | None:
+        """The four counts that all metrics are made of; None where `neuron` is."""
+        neuron = self.neuron
+        if neuron is None:
+            return None
+        margins = Margins(neuron.active, neuron.n_locations)
+        return Overlap(self.intersection, self.union - neuron.active, margins)
+
+    @property
+    def value(self) -> float:
+        """The metric that the formula is best by: the IoU, unless another was asked for."""
+        if self.objective is Objective.IOU or self.overlap is None:
+            return self.iou
+        return self.overlap.value(self.objective)
+
+    @property
     def precision(self) -> float | None:
         """The share of the formula's locations that is active; 0 if it has none."""
-        size = self.mask_size
-        return None if size is None else self.intersection / size if size else 0.0
+        return None if self.overlap is None else self.overlap.precision
 
     @property
     def recall(self) -> float | None:
         """The share of the active locations that the formula covers."""
-        return None if self.neuron is None else self.intersection / self.neuron.active
+        return None if self.overlap is None else self.overlap.recall
+
+    @property
+    def f1(self) -> float | None:
+        """The Dice coefficient of the formula's locations and the neuron's."""
+        return None if self.overlap is None else self.overlap.f1
+
+    @property
+    def cosine(self) -> float | None:
+        """The cosine of the angle between the formula's mask and the neuron's."""
+        return None if self.overlap is None else self.overlap.cosine
+
+    @property
+    def phi(self) -> float | None:
+        """Matthews' correlation of the two; 0 where one of them is everywhere or nowhere."""
+        return None if self.overlap is None else self.overlap.phi
 
     @property
     def highest_for_sizes(self) -> float | None:
@@ -203,9 +260,10 @@ class Explanation:
     @property
     def gap(self) -> float:
         """How far, relatively, a better formula could be above this one: 0 when proved."""
-        if self.upper_bound <= self.iou:
+        value = self.value
+        if self.upper_bound <= value:
             return 0.0
-        return self.upper_bound / self.iou - 1 if self.iou else math.inf
+        return self.upper_bound / value - 1 if value else math.inf
 
     @property
     def advice(self) -> str | None:
@@ -214,8 +272,9 @@ class Explanation:
         if stopped_by is None:
             return None
         return (
-            f"{stopped_by.reason} after {self.stats.seconds.total:.3g} s, at IoU {self.iou:.4f} "
-            f"with upper bound {self.upper_bound:.4f}: {stopped_by.advice}"
+            f"{stopped_by.reason} after {self.stats.seconds.total:.3g} s, at "
+            f"{self.objective.label} {self.value:.4f} with upper bound {self.upper_bound:.4f}: "
+            f"{stopped_by.advice}"
         )
 
     def show(self, images: Sequence[Any] = ()) -> None:
@@ -252,6 +311,9 @@ class Explanation:
                 CardFact("active", f"{neuron.active_share:.2%}"),
                 CardFact("precision", f"{self.precision:.1%}"),
                 CardFact("recall", f"{self.recall:.1%}"),
+                CardFact("F1", f"{self.f1:.4f}"),
+                CardFact("cosine", f"{self.cosine:.4f}"),
+                CardFact("phi", f"{self.phi:.4f}"),
                 CardFact("highest IoU for these sizes", f"{self.highest_for_sizes:.4f}"),
             ]
             missed = neuron.active - self.intersection
@@ -268,7 +330,11 @@ class Explanation:
 
     @property
     def _formula_text(self) -> str:
-        return "no concept overlaps the neuron" if self.formula is None else str(self.formula)
+        if self.formula is not None:
+            return str(self.formula)
+        if self.objective is Objective.PHI:
+            return "no formula has a phi above 0"
+        return "no concept overlaps the neuron"
 
     @property
     def _claim(self) -> str:
@@ -280,4 +346,7 @@ class Explanation:
 
     def __str__(self) -> str:
         counts = f"{self.intersection}/{self.union}"
-        return f"{self._formula_text}  IoU {self.iou:.4f} ({counts}, {self._claim})"
+        if self.objective is Objective.IOU:
+            return f"{self._formula_text}  IoU {self.iou:.4f} ({counts}, {self._claim})"
+        value = f"{self.objective.label} {self.value:.4f} ({self._claim})"
+        return f"{self._formula_text}  {value}  IoU {self.iou:.4f} ({counts})"

@@ -30,6 +30,8 @@ LAYERS = (
     "bounds.tight.counts",
     "bounds.tight.theory",
     "bounds.tight.search",
+    "bounds.tight.sets",
+    "bounds.tight.shares",
     "bounds.tight",
     "bounds",
     "methods.claim",

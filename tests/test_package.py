@@ -96,7 +96,8 @@ def test_import_needs_no_extra():
     # A None in sys.modules makes the import of that name fail, as if it were not installed.
     run_python(
         "import sys\n"
-        "extras = ['torch', 'torchvision', 'matplotlib', 'pandas', 'dask', 'distributed']\n"
+        "extras = ['torch', 'torchvision', 'timm', 'transformers', 'matplotlib', 'pandas']\n"
+        "extras += ['dask', 'distributed']\n"
         "sys.modules.update(dict.fromkeys(extras))\n"
         "import optexp_jax as ox\n"
         "for name in dir(ox): getattr(ox, name)"
@@ -143,9 +144,9 @@ def declared() -> set[str]:
     return {re.split(r"[\[><=]", want)[0].replace("-", "_") for want in used}
 
 
-RUNTIME_EXTRAS = ("torch", "coco", "table", "report", "plot", "dask", "bench")
+RUNTIME_EXTRAS = ("torch", "models", "coco", "table", "report", "plot", "dask", "bench")
 IMPORT_NAMES = {"pillow": "PIL", "pyyaml": "yaml", "vl_convert_python": "vl_convert"}
-NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision"}
+NOT_IMPORTED = {"jaxlib", "pyarrow", "dask", "torchvision", "timm", "transformers"}
 """What JAX and pandas import; what brings distributed; what is imported by a name in a string."""
 BROUGHT = {"distributed", "IPython"}
 """By dask, and by the notebook in which a card is shown."""

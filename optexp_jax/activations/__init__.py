@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from optexp_jax.activations.loaded_model import LoadedModel
     from optexp_jax.activations.models import load_model
     from optexp_jax.activations.record import Images, find_images, record_activations
+    from optexp_jax.activations.sparse_autoencoder import SparseAutoencoder
 
 _NEEDING_TORCH = {
     "Images": "record",
     "LayerInfo": "layers",
     "LayerProbe": "layers",
     "LoadedModel": "loaded_model",
+    "SparseAutoencoder": "sparse_autoencoder",
     "find_images": "record",
     "list_layers": "layers",
     "load_model": "models",
@@ -59,6 +61,7 @@ __all__ = [
     "LoadedModel",
     "MissingTorchError",
     "Preprocessing",
+    "SparseAutoencoder",
     "TopQuantile",
     "check_same_samples",
     "find_images",

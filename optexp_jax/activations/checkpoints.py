@@ -11,7 +11,7 @@ import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,13 @@ def load_into(module: torch.nn.Module, state: State, source: str | Path) -> None
     module.load_state_dict(NamedTensors({**counters, **state}, versions))
 
 
+def fit_classes(make: Callable[..., torch.nn.Module], state: State) -> torch.nn.Module:
+    """The network that `make(num_classes=...)` makes for the number of classes of the weights."""
+    module = make()
+    n_classes = _other_classes(module, unwrapped(state, module.state_dict()))
+    return module if n_classes is None else make(num_classes=n_classes)
+
+
 def unwrapped(state: State, own: State | None = None) -> State:
     """The tensors of the network that a training module holds, without the name it has there.
 
@@ -214,3 +221,21 @@ def _load(source: Path, weights_only: bool) -> Any:
         return torch.load(source, map_location="cpu", weights_only=weights_only)
     except UnicodeDecodeError:  # bytes where Python 2 had strings
         return torch.load(source, map_location="cpu", weights_only=weights_only, encoding="latin1")
+
+
+def _other_classes(module: torch.nn.Module, state: State) -> int | None:
+    """How many classes the weights are for, if that is all in which they differ from a network.
+
+    The classifier's tensors are found by their shapes: files keep tensors in any order, and not
+    every classifier has a bias.
+    """
+    own = module.state_dict()
+    shapes = [
+        (own[key].shape, state[key].shape)
+        for key in own.keys() & state.keys()
+        if own[key].shape != state[key].shape
+    ]
+    if any(len(old) != len(new) or old[1:] != new[1:] for old, new in shapes):
+        return None
+    found = {new[0] for _, new in shapes}
+    return found.pop() if len(found) == 1 else None

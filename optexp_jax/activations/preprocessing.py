@@ -69,6 +69,10 @@ class Preprocessing:
         left, top = (round((side - self.size) / 2) for side in sides)
         return image.resize(sides, how).crop((left, top, left + self.size, top + self.size))
 
+    def cropped_from(self, shorter: int) -> "Preprocessing":
+        """A copy that resizes the shorter side to this and crops the middle."""
+        return replace(self, shorter=shorter)
+
     def to_text(self) -> str:
         """What the activations' key keeps of it."""
         return json.dumps(

@@ -106,7 +106,7 @@ def record_activations(
     if not chosen:
         raise ValueError("There are no samples to show to the model.")
     key = ActivationKey(
-        model=model.name,
+        model=model.title,
         weights=model.weights,
         layer=layer,
         dataset=_dataset_key(images.fingerprint, chosen),
@@ -120,7 +120,8 @@ def record_activations(
     metadata = ActivationMetadata(
         key, None if images.spec is None else images.spec.to_json(), identity
     )
-    first = _batch(model, dataset, chosen[:1])
+    # Two images, so that a first axis that is not the samples' shows before anything is written.
+    first = _batch(model, dataset, [chosen[0], chosen[min(1, len(chosen) - 1)]])
     n_units, rows, columns = (int(size) for size in probe(first).shape[1:])
     if model.preprocessing.shorter is not None and rows * columns > 1:
         raise ValueError(
@@ -134,6 +135,7 @@ def record_activations(
             try:
                 writer.append(row)
             except ValueError as error:
+                writer.discard()  # It would go wrong again.
                 raise ValueError(f"Layer {layer!r} of {model.name}: {error}") from error
             if progress is not None:
                 progress(start + len(row), len(chosen))

@@ -30,6 +30,17 @@ def import_torchvision() -> ModuleType:
         return _import("torchvision")
 
 
+def import_extra(name: str, what: str) -> ModuleType:
+    """A module of timm or transformers, both of which import torchvision, or advice."""
+    import_torchvision()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise MissingTorchError(
+            f'{what} needs {name.partition(".")[0]}: pip install "optexp-jax[models]"'
+        ) from error
+
+
 _KEPT: list[object] = []
 
 

@@ -7,7 +7,7 @@ weights. The same is done here for weights from anywhere, so that a file acts as
 import math
 import pickle
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +15,57 @@ import torch
 
 from optexp_jax.activations.checkpoints import (
     State,
+    fit_classes,
     load_into,
     unwrapped,
     with_current_names,
 )
-from optexp_jax.activations.preprocessing import Filter, Preprocessing, Protocol
+from optexp_jax.activations.preprocessing import Filter, Preprocessing
+from optexp_jax.activations.stated_input import PAPER_SIZE, StatedInput
 from optexp_jax.activations.torch_import import import_torchvision
 
 INCEPTIONS = ("googlenet", "inception_v3")
 """Networks with heads for training, whose pretrained weights want colours from -1 to 1."""
 
 
-def pretrained_state(name: str) -> State:
-    """Torchvision's best weights of a network, downloaded once; reading them runs no code."""
-    weights = _default_weights(name)
+@dataclass(frozen=True)
+class VisionName:
+    """A network of torchvision, and which of its weights are meant."""
+
+    network: str
+    weights: Any
+    """A member of torchvision's enumeration of its weights; the best unless another was named."""
+
+    @classmethod
+    def find(cls, name: str) -> "VisionName | None":
+        """From `resnet18` or `ResNet18_Weights.IMAGENET1K_V1`; None if torchvision has neither."""
+        models = import_torchvision().models
+        known = models.list_models(module=models)
+        if name in known:
+            return cls(name, models.get_model_weights(name).DEFAULT)
+        kind, _, member = name.partition(".")
+        for network in known if kind.endswith("_Weights") else ():
+            offered = models.get_model_weights(network)
+            if offered.__name__ == kind:
+                return cls(network, _member(offered, member))
+        return None
+
+
+def _member(offered: Any, member: str) -> Any:
+    if member not in offered.__members__:
+        names = ", ".join(f"{offered.__name__}.{each}" for each in offered.__members__)
+        raise ValueError(f"There are no weights {offered.__name__}.{member}; there are {names}.")
+    return offered[member]
+
+
+def pretrained_state(name: VisionName) -> State:
+    """Torchvision's weights of a network, downloaded once; reading them runs no code."""
+    weights = name.weights
     try:
         state = weights.get_state_dict(progress=True, check_hash=True, weights_only=True)
     except OSError as error:
         raise OSError(
-            f"The pretrained weights of {name} could not be downloaded ({error}). Pass a "
+            f"The pretrained weights of {name.network} could not be downloaded ({error}). Pass a "
             "checkpoint as weights (--weights FILE), or `random`."
         ) from error
     except pickle.UnpicklingError as error:
@@ -54,36 +86,26 @@ def make_vision_model(name: str, state: State, source: str | Path) -> torch.nn.M
         state = {k: tensor for k, tensor in state.items() if not k.startswith(("aux1.", "aux2."))}
         options["aux_logits"] = any(key.startswith("AuxLogits.") for key in state)
         options |= {"transform_input": True, "init_weights": False}
-    module = models.get_model(name, weights=None, **options)
-    n_classes = _other_classes(module, state)
-    if n_classes is not None:
-        module = models.get_model(name, weights=None, **options, num_classes=n_classes)
+    module = fit_classes(
+        lambda **classes: models.get_model(name, weights=None, **options, **classes), state
+    )
     load_into(module, state, source)
     return module
 
 
-def vision_preprocessing(
-    name: str, module: torch.nn.Module, protocol: Protocol = "whole"
-) -> Preprocessing:
-    """What torchvision's weights of the network state, or the paper's with a size that it takes."""
-    transforms = _default_weights(name).transforms()
+def vision_input(name: VisionName, module: torch.nn.Module) -> StatedInput:
+    """What torchvision's weights of the network state, with a size that it takes."""
+    transforms = name.weights.transforms()
     # Vision transformers take images of one size only, and say which.
     takes: int | None = getattr(module, "image_size", None)
-    if protocol == "paper":
-        return Preprocessing(takes or (299 if name == "inception_v3" else 224))
     (stated,), (shorter,) = transforms.crop_size, transforms.resize_size
     stated_filter: Filter = transforms.interpolation.value
     size = takes or stated
-    found = Preprocessing(size, filter=stated_filter).changed(
+    whole = Preprocessing(size, filter=stated_filter).changed(
         mean=transforms.mean, std=transforms.std
     )
-    if protocol == "whole":
-        return found
-    return replace(found, shorter=shorter if size == stated else size)
-
-
-def _default_weights(name: str) -> Any:
-    return import_torchvision().models.get_model_weights(name).DEFAULT
+    paper_size = takes or (299 if name.network == "inception_v3" else PAPER_SIZE)
+    return StatedInput(whole.cropped_from(shorter if size == stated else size), paper_size)
 
 
 def _image_size(name: str, state: State) -> Mapping[str, int]:
@@ -93,21 +115,3 @@ def _image_size(name: str, state: State) -> Mapping[str, int]:
         return {}
     side = math.isqrt(max(positions.shape[1] - 1, 1))  # one is the class token's
     return {"image_size": side * int(name.rpartition("_")[2])}  # vit_b_16 has patches of 16 x 16
-
-
-def _other_classes(module: torch.nn.Module, state: State) -> int | None:
-    """How many classes the weights are for, if that is all in which they differ from a network.
-
-    The classifier's tensors are found by their shapes: files keep tensors in any order, and not
-    every classifier has a bias.
-    """
-    own = module.state_dict()
-    shapes = [
-        (own[key].shape, state[key].shape)
-        for key in own.keys() & state.keys()
-        if own[key].shape != state[key].shape
-    ]
-    if any(len(old) != len(new) or old[1:] != new[1:] for old, new in shapes):
-        return None
-    found = {new[0] for _, new in shapes}
-    return found.pop() if len(found) == 1 else None

@@ -5,6 +5,7 @@ complete. The next writer goes on behind the last whole row.
 """
 
 import fcntl
+import shutil
 from pathlib import Path
 from typing import Self
 
@@ -77,8 +78,14 @@ class ActivationWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self.n_done == 0:
+            self.discard()  # Nothing of worth, and it would block other activations.
         self._lock.close()
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        shutil.rmtree(self._partial, ignore_errors=True)
 
     def append(self, activations: Float32[np.ndarray, "samples units rows columns"]) -> None:
         """Write a row: `samples_per_row` samples, fewer only at the end."""

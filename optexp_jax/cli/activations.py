@@ -57,6 +57,6 @@ def _run(options: Namespace) -> None:
         )
     n_samples, n_units, rows, columns = store.shape
     print(
-        f"{options.out}: {plural(n_units, 'unit')} of {options.layer} in {model.name}, "
+        f"{options.out}: {plural(n_units, 'unit')} of {options.layer} in {model.title}, "
         f"{plural(n_samples, 'sample')}, maps of {rows}x{columns}"
     )

@@ -20,6 +20,7 @@ from optexp_jax.cli.parsing import at_least
 from optexp_jax.concepts import ConceptTable
 from optexp_jax.datasets.build import DEFAULT_MASK_SHAPE, build_table
 from optexp_jax.datasets.derived import DERIVATIONS
+from optexp_jax.datasets.layout import listing
 from optexp_jax.datasets.provenance import Provenance, read_provenance
 from optexp_jax.datasets.registry import KINDS, OptionValue
 from optexp_jax.datasets.spec import DatasetSpec
@@ -108,6 +109,10 @@ def _print(out: Path, table: ConceptTable, provenance: Provenance, seconds: floa
     console = results_console()
     skipped = provenance.skipped
     lines = [provenance.description, repr(table)]
+    empty = [name for name, size in zip(table.names, table.concept_sizes, strict=True) if not size]
+    if empty:
+        of = plural(table.n_concepts, "concept")
+        lines.append(f"without a location: {len(empty)} of {of}: {listing(empty)}")
     lines += [
         f"skipped {sample.name}: {' '.join(sample.reason.split())}"
         for sample in skipped[:SHOWN_SKIPPED]

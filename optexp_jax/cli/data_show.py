@@ -66,8 +66,7 @@ def _run(options: Namespace) -> None:
     if options.concept is None:
         formula = Formula.parse(options.formula, table)
     else:
-        table.concept_id(options.concept)
-        formula = Formula.concept(options.concept)
+        formula = Formula.concept(table.find_name(options.concept))
     out = options.out or Path(re.sub(r"[^\w.-]+", "_", str(formula)).strip("_") + ".png")
     provenance = read_provenance(options.table)
     holding = samples_holding(table, formula)

@@ -11,17 +11,24 @@ from typing import Any
 
 from optexp_jax.cli.allowed import parse_allowed
 from optexp_jax.cli.explain_options import (
+    AUTO,
     CHANCE,
+    FOLDS,
     GROUPS,
     LAYER,
+    LONGEST,
+    NOISE,
     NULL_NAMES,
     OPTION_NAMES,
+    OTHERS,
+    RESAMPLES,
     THE_BOUNDS,
     THE_METHOD,
     UNITS,
     WORK,
 )
 from optexp_jax.cli.failures import in_option_spelling, plural
+from optexp_jax.cli.group_labels import read_groups
 from optexp_jax.cli.inputs import LayerInputs, open_inputs
 from optexp_jax.cli.interrupts import interrupts
 from optexp_jax.cli.logs import LogLines
@@ -35,6 +42,7 @@ from optexp_jax.runs.devices import DeviceThreads
 from optexp_jax.runs.export import as_json
 from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.observer import Observer
+from optexp_jax.runs.other_images import OtherImages
 from optexp_jax.runs.run import Run, explain_layer
 from optexp_jax.runs.selection import UnitChoice
 from optexp_jax.runs.sources import AbstractOpener
@@ -71,6 +79,8 @@ class Plan:
     method: AbstractMethod
     units: tuple[int, ...]
     null: NullModel | None
+    other_images: OtherImages | None
+    groups: tuple[str, ...] | None
     folder: Path
 
 
@@ -104,6 +114,8 @@ def _explain(plan: Plan, execution: Execution, workers: "Workers", observer: Obs
             plan.method,
             units=plan.units,
             null=plan.null,
+            other_images=plan.other_images,
+            groups=plan.groups,
             executor=workers.executor,
             in_flight=workers.in_flight,
             retry_failed=execution.retry_failed,
@@ -152,26 +164,60 @@ def _plan(given: Mapping[str, Any], execution: Execution, quiet: bool) -> Plan:
 def _new_plan(given: Mapping[str, Any], execution: Execution, quiet: bool) -> Plan:
     named = _part(given, THE_METHOD) | _part(given, THE_BOUNDS)
     name = named.pop("method", "optimal")
+    other_images, asked_groups = _other_images(_part(given, OTHERS), named)
     method = make_method(name, named)
     null = _null_model(_part(given, CHANCE))
+    if asked_groups is not None and other_images is None and null is None:
+        raise ValueError("--groups goes with --folds, --bootstrap or --null.")
     choice = UnitChoice(**_part(given, UNITS))
     inputs = LayerInputs(**_part(given, LAYER))
     folder = RUNS / f"{inputs.name}-{name}" if execution.run is None else execution.run
     source = open_inputs(inputs, folder, quiet)
-    return Plan(source, method, choice.choose(open_source(source).n_units), null, folder)
+    groups = None if asked_groups is None else read_groups(asked_groups, Path(source.table))
+    units = choice.choose(open_source(source).n_units)
+    return Plan(source, method, units, null, other_images, groups, folder)
+
+
+def _other_images(
+    given: dict[str, Any], method: dict[str, Any]
+) -> tuple[OtherImages | None, str | None]:
+    """What is asked of other images, and by which groups; words of the method's options go here."""
+    groups = given.pop("groups", None)
+    longest = given.pop("max_length", None)
+    if "resample_seed" in given:
+        given["seed"] = given.pop("resample_seed")
+    if method.get("length") == AUTO:
+        method["length"] = LONGEST if longest is None else longest
+        given = {"folds": FOLDS, **given, "length": AUTO}
+    elif longest is not None:
+        raise ValueError("--max-length goes with --length auto; else --length says how many.")
+    if method.get("within") == NOISE:
+        del method["within"]
+        given = {"bootstrap": RESAMPLES, **given, "within": NOISE}
+    if given.keys() == {"seed"}:
+        raise ValueError("--resample-seed goes with --folds or --bootstrap.")
+    return (OtherImages(**given) if given else None), groups
 
 
 def _stored_plan(folder: Path, allow: Sequence[type[Any]]) -> Plan:
     """The plan that a run began with."""
     run = open_run(folder, allow)
     stored = run.asked
-    return Plan(run.opener, stored.method, stored.units, stored.null, folder)
+    return Plan(
+        run.opener,
+        stored.method,
+        stored.units,
+        stored.null,
+        stored.other_images,
+        stored.groups,
+        folder,
+    )
 
 
 def _null_model(given: dict[str, Any]) -> NullModel | None:
     if "null" not in given:
         if given:
-            raise ValueError("--null-shift and --null-seed go with --null N.")
+            raise ValueError("--null-shift, --null-stop and --null-seed go with --null N.")
         return None
     fields = {option: field for field, option in NULL_NAMES.items()}
     return NullModel(**{fields[option]: value for option, value in given.items()})

@@ -11,7 +11,6 @@ from optexp_jax.datasets.build import build_table
 from optexp_jax.datasets.provenance import read_provenance
 from optexp_jax.datasets.spec import DatasetSpec
 from optexp_jax.runs.layers import StoredLayer
-from optexp_jax.runs.sources import AbstractOpener
 
 MOST_PIXELS = 8192
 """In a row or column of a table's maps."""
@@ -65,7 +64,7 @@ class LayerInputs:
         return "-".join(part.replace(":", "_").replace("/", "_") for part in parts)
 
 
-def open_inputs(inputs: LayerInputs, folder: Path, quiet: bool) -> AbstractOpener:
+def open_inputs(inputs: LayerInputs, folder: Path, quiet: bool) -> StoredLayer:
     """A way to open the layer; what has to be made first goes into the run's folder."""
     table = inputs.table or _build(inputs, folder / "layer" / "table.zarr", quiet)
     activations = inputs.activations or _record(

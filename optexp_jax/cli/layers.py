@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optexp_jax.cli.console import results_console
+from optexp_jax.cli.failures import plural
 from optexp_jax.cli.model_options import add_model_options, import_torch, load_from_options
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="a name of torchvision, places365:NAME, efficientnet-lite0, demo, a TorchScript file, "
-        "or module:function",
+        help="a name or weights of torchvision, timm:NAME, hf:FOLDER, places365:NAME, "
+        "efficientnet-lite0, demo, a TorchScript file, or module:function",
     )
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -55,6 +56,10 @@ def _run(options: Namespace) -> None:
             str(layer.calls),
         )
     console.print(table)
+    without = [layer for layer in layers if layer.units is None]
+    if without:
+        note = f"{plural(len(without), 'layer')} without units. {without[0].name}: {without[0].why}"
+        console.print(Text(note), soft_wrap=True)
 
 
 def _as_json(layer: "LayerInfo") -> dict[str, Any]:
@@ -65,4 +70,5 @@ def _as_json(layer: "LayerInfo") -> dict[str, Any]:
         "units": layer.units,
         "map": None if layer.map_shape is None else list(layer.map_shape),
         "calls": layer.calls,
+        "why": layer.why,
     }

@@ -10,7 +10,7 @@ from optexp_jax.cli.parsing import at_least
 if TYPE_CHECKING:
     from optexp_jax.activations import LoadedModel
 
-LAYOUTS = ("auto", "nchw", "nhwc", "tokens")
+LAYOUTS = ("auto", "nchw", "nhwc", "tokens", "tokens_first")
 """Those of `optexp_jax.activations.layouts`, which is imported only with a model."""
 
 
@@ -55,6 +55,12 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="how a layer's output is read (default: auto)",
     )
+    parser.add_argument(
+        "--sae",
+        metavar="FILE",
+        help="safetensors file of a sparse autoencoder over the layer, whose features take the "
+        "place of its units",
+    )
 
 
 def import_torch() -> None:
@@ -72,7 +78,11 @@ def load_from_options(name: str, options: argparse.Namespace) -> "LoadedModel":
     from optexp_jax.activations.models import load_model
 
     model = load_model(
-        name, weights=options.weights, trust=options.trust, protocol=options.protocol
+        name,
+        weights=options.weights,
+        trust=options.trust,
+        protocol=options.protocol,
+        sae=options.sae,
     )
     mean: Sequence[float] | None = options.mean
     std: Sequence[float] | None = options.std

@@ -12,6 +12,7 @@ from rich.text import Text
 from optexp_jax.cli.explain_options import OPTION_NAMES
 from optexp_jax.cli.failures import in_option_spelling, plural
 from optexp_jax.cli.terminal import make_console
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.explanation import Status
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.record import Counts
@@ -50,8 +51,12 @@ def summary(result: UnitResult) -> str:
     if found is None:
         said = in_option_spelling(" ".join((result.error or "").split()), OPTION_NAMES)
         return f"failed: {said}"
+    row = result.row()
+    other = "" if row.get("held_out_iou") is None else f", held out {row['held_out_iou']:.4f}"
+    if row.get("recurrence") is not None:
+        other += f", recurs in {row['recurrence']:.0%}"
     chance = "" if result.null is None else f", p = {result.null.p_value:.3g}"
-    return f"{found}{chance}, {result.seconds:.2f} s"
+    return f"{found}{other}{chance}, {result.seconds:.2f} s"
 
 
 class LiveDisplay(Observer):
@@ -139,7 +144,8 @@ def status_word(result: UnitResult) -> str:
     found = result.explanation
     if found.status is Status.OPTIMAL:
         return "optimal"
-    return f"at most {found.upper_bound:.3f}"
+    metric = "" if found.objective is Objective.IOU else f"{found.objective.label} "
+    return f"at most {metric}{found.upper_bound:.3f}"
 
 
 def _say(line: str) -> None:

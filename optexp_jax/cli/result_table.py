@@ -12,19 +12,29 @@ from rich.text import Text
 
 from optexp_jax.cli.failures import plural
 from optexp_jax.cli.progress import status_word
+from optexp_jax.runs.family import RunFamily
 from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
-from optexp_jax.runs.summary import RunSummary
+from optexp_jax.runs.summary import LEVEL, RunSummary
 
 LOWEST_FIRST = ("unit", "formula", "p_value")
-HIGHEST_FIRST = ("iou", "single_iou", "active", "precision", "recall", "seconds")
+HIGHEST_FIRST = (
+    *("iou", "single_iou", "active", "precision", "recall", "f1", "cosine", "phi"),
+    *("held_out_iou", "recurrence", "seconds"),
+)
 SORTS = (*LOWEST_FIRST, *HIGHEST_FIRST)
 """Columns that units can be sorted by, and which end comes first."""
 WIDE = 115
 """Columns of a terminal on which everything has its place."""
-BROKEN = {"one concept": "one\nconcept", "precision": "preci-\nsion"}
-DISPENSABLE = ("seconds", "chance")
+BROKEN = {
+    "one concept": "one\nconcept",
+    "precision": "preci-\nsion",
+    "held out": "held\nout",
+    "within noise": "within\nnoise",
+    "p of all": "p of\nall",
+}
+DISPENSABLE = ("seconds", "chance", "within noise")
 LEAST_FORMULA = 20
 """Columns that formulas should have left."""
 
@@ -62,6 +72,12 @@ def header(run: Run) -> list[str]:
         how.append(f"at most {plural(method['length'], 'concept')}")
     if null:
         how.append(f"{plural(null.get('n', 0), 'draw')} of the null model")
+    others = _fields(asked["other_images"])
+    for name, what in (("folds", "fold"), ("bootstrap", "resample")):
+        if others.get(name):
+            how.append(plural(others[name], what))
+    if asked["groups"]:
+        how.append(plural(len(set(asked["groups"])), "group"))
     return [", ".join(said), ", ".join(how)] if said else [", ".join(how)]
 
 
@@ -76,9 +92,14 @@ def _fields(told: object) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], told) if isinstance(told, Mapping) else {}
 
 
-def make_table(console: Console, results: Sequence[UnitResult], times: bool) -> Table:
+def make_table(
+    console: Console,
+    results: Sequence[UnitResult],
+    times: bool,
+    family: RunFamily | None = None,
+) -> Table:
     """One row a unit. On a narrow terminal headings are broken, and times and chance left out."""
-    columns = _columns(any(result.null is not None for result in results), times)
+    columns = _columns(results, times, family)
     cells = {name: [cell(result) for result in results] for name, cell in columns.items()}
     narrow = console.is_terminal and console.width < WIDE
     if narrow:
@@ -113,7 +134,9 @@ def _left(width: int, cells: Mapping[str, Sequence[str | Text]]) -> int:
 Cell = Callable[[UnitResult], str | Text]
 
 
-def _columns(with_null: bool, times: bool) -> dict[str, Cell]:
+def _columns(
+    results: Sequence[UnitResult], times: bool, family: RunFamily | None
+) -> dict[str, Cell]:
     """What each column says of a unit."""
     columns: dict[str, Cell] = {
         "unit": lambda result: str(result.unit),
@@ -125,8 +148,20 @@ def _columns(with_null: bool, times: bool) -> dict[str, Cell]:
         "recall": _figure("recall", ".3f"),
         "status": status_word,
     }
-    if with_null:
-        columns |= {"chance": _figure("null_mean", ".4f"), "p": _figure("p_value", ".3g")}
+    rows = [result.row() for result in results]
+    for name, column, form in (
+        ("held out", "held_out_iou", ".4f"),
+        ("recurs", "recurrence", ".0%"),
+        ("within noise", "confidence_size", "d"),
+        ("chance", "null_mean", ".4f"),
+        ("p", "p_value", ".3g"),
+    ):
+        if any(row.get(column) is not None for row in rows):
+            columns[name] = _figure(column, form)
+    if "within noise" in columns:
+        columns["within noise"] = _confidence_size
+    if family is not None:
+        columns["p of all"] = _family_figure(family)
     if times:
         columns["seconds"] = lambda result: f"{result.seconds:.2f}" if result.explanation else ""
     return columns
@@ -137,6 +172,19 @@ def _formula(result: UnitResult) -> Text:
     if found is None:
         return Text(result.error or "")
     return Text("none" if found.formula is None else str(found.formula))
+
+
+def _confidence_size(result: UnitResult) -> str:
+    near = None if result.other_images is None else result.other_images.confidence
+    return "" if near is None else f"{len(near.members)}{'' if near.complete else '+'}"
+
+
+def _family_figure(family: RunFamily) -> Cell:
+    def cell(result: UnitResult) -> str:
+        corrected = family.units.get(result.unit)
+        return "" if corrected is None else format(corrected.family_wise, ".3g")
+
+    return cell
 
 
 def _figure(column: str, form: str) -> Cell:
@@ -170,4 +218,18 @@ def summary_lines(summary: RunSummary, counts: Counts) -> list[str]:
             f"{summary.null_highest:.4f}; "
             f"{plural(summary.above_draws or 0, 'unit is', 'units are')} above every draw"
         )
+    if summary.family is not None:
+        family = summary.family
+        lines.append(
+            f"of {plural(len(family.units), 'unit')} {summary.below_level} have p at most {LEVEL:g}"
+            f" by themselves, {family.above_chance()} corrected for their number ({family.how}), "
+            f"{family.discoveries()} by false discovery rate"
+        )
     return lines
+
+
+def holds_lines(summary: RunSummary) -> list[str]:
+    """What other images say, in a sentence, and what to know about it."""
+    if summary.holds is None:
+        return []
+    return [summary.holds, f"Note: {'; '.join(summary.notes)}."]

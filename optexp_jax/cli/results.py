@@ -8,7 +8,14 @@ from pathlib import Path
 from optexp_jax.cli.console import results_console
 from optexp_jax.cli.failures import plural
 from optexp_jax.cli.parsing import at_least
-from optexp_jax.cli.result_table import SORTS, header, make_table, sort_results, summary_lines
+from optexp_jax.cli.result_table import (
+    SORTS,
+    header,
+    holds_lines,
+    make_table,
+    sort_results,
+    summary_lines,
+)
 from optexp_jax.cli.run_folder import open_run
 from optexp_jax.runs.export import as_json, write_csv, write_json, write_parquet
 from optexp_jax.runs.run import Run
@@ -84,12 +91,13 @@ def _show(run: Run, options: Namespace) -> None:
     results = run.results
     order = options.sort or ("unit" if options.top is None else "iou")
     shown = sort_results(results, order)[: options.top]
-    for line in header(run):
+    summary = RunSummary.of(results)
+    for line in [*header(run), *holds_lines(summary)]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(make_table(console, shown, options.times))
+    console.print(make_table(console, shown, options.times, summary.family))
     if len(shown) < len(results):
         console.print(
             f"{len(shown)} of {plural(len(results), 'unit')}, by {order}", highlight=False
         )
-    for line in summary_lines(RunSummary.of(results), run.counts):
+    for line in summary_lines(summary, run.counts):
         console.print(line, highlight=False, soft_wrap=True)

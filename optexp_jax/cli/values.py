@@ -13,11 +13,13 @@ from optexp_jax.internal.own_code import find_object
 
 if TYPE_CHECKING:
     from optexp_jax.bounds import AbstractBounds, AbstractVectors
+    from optexp_jax.counts.metrics import Objective
     from optexp_jax.formulas.operators import Operator
     from optexp_jax.search import AbstractOrder
 
 BOUNDS = {"tight": "TightBounds", "paper": "PaperBounds"}
 ORDERS = {"best-first": "BestFirst", "depth-first": "DepthFirst", "breadth-first": "BreadthFirst"}
+OBJECTIVES = ("iou", "f1", "cosine", "phi")
 VECTORS = {"published": "PublishedVectors", "label": "LabelVectors"}
 OPERATORS = "OR,AND,AND NOT"
 
@@ -109,6 +111,16 @@ def parse_float(text: str) -> float:
         raise ValueError(f"{text!r} is not a number") from None
 
 
+def parse_objective(text: str) -> "Objective":
+    """A metric by its name."""
+    from optexp_jax.counts.metrics import Objective
+
+    if text not in OBJECTIVES:
+        near = did_you_mean(text, OBJECTIVES)
+        raise ValueError(f"{text!r} is not one of {', '.join(OBJECTIVES)}.{near}")
+    return Objective(text)
+
+
 CONVERTERS: Mapping[str, Callable[[str], Any]] = {
     "int": parse_int,
     "float": parse_float,
@@ -118,6 +130,7 @@ CONVERTERS: Mapping[str, Callable[[str], Any]] = {
     "AbstractBounds": parse_bounds,
     "AbstractOrder": parse_order,
     "AbstractVectors": parse_vectors,
+    "Objective": parse_objective,
     "tuple[Operator, ...]": parse_operators,
 }
 METAVARS: Mapping[str, str] = {
@@ -128,10 +141,12 @@ METAVARS: Mapping[str, str] = {
     "AbstractBounds": "|".join([*BOUNDS, "module:Class"]),
     "AbstractOrder": "|".join([*ORDERS, "module:Class"]),
     "AbstractVectors": "|".join([*VECTORS, "module:Class"]),
+    "Objective": "|".join(OBJECTIVES),
     "tuple[Operator, ...]": "OP,OP",
 }
 SHOWN_DEFAULTS: Mapping[str, str] = {
     **{f"{cls}()": name for name, cls in (BOUNDS | ORDERS | VECTORS).items()},
     "DEFAULT_OPERATORS": OPERATORS,
+    "Objective.IOU": "iou",
 }
 """How defaults that are no numbers or text are written on the command line."""

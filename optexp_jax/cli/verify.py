@@ -131,6 +131,7 @@ def _unchecked(checks: Sequence[UnitCheck], counts: Counts) -> list[str]:
     others = sum(check.others_proved is False for check in checks)
     ties = sum(check.claim is ClaimOutcome.REPROVED and check.how != ALL_TRIED for check in checks)
     draws = sum((check.draws or 0) - check.draws_again for check in checks if check.good)
+    searches = sum((check.resamples or 0) - check.resamples_again for check in checks if check.good)
     said = (
         (counts.done - len(checks), "unit that was", "units that were", "not asked for"),
         (left, "unit that is", "units that are", "not done"),
@@ -144,6 +145,7 @@ def _unchecked(checks: Sequence[UnitCheck], counts: Counts) -> list[str]:
             "of which another formula may have the same IoU and come first",
         ),
         (draws, "draw", "draws", "of the null model"),
+        (searches, "search", "searches", "on folds and resamples"),
     )
     return [
         "times and counters of work, and who did it",
@@ -168,6 +170,8 @@ def _as_json(check: UnitCheck) -> dict[str, Any]:
         "runners_up_proved": check.others_proved,
         "draws": check.draws,
         "draws_again": check.draws_again,
+        "resamples": check.resamples,
+        "resamples_again": check.resamples_again,
         "faults": list(check.faults),
         "seconds": check.seconds,
     }

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from optexp_jax.comparison.category import Category, category_of
 from optexp_jax.comparison.comparison import named
 from optexp_jax.comparison.loaded_run import LoadedRun
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.methods.claim import FormulaSpace
 
@@ -48,6 +49,11 @@ def disproves(found: Explanation, claimed: Explanation, space: FormulaSpace | No
         return False
     if len(found.formula) > space.length or not set(found.formula.operators) <= {*space.operators}:
         return False  # the claim is not about such formulas
+    if claimed.objective is not Objective.IOU:
+        highest, reached = claimed.value, found.overlap
+        if claimed.status is not Status.OPTIMAL:
+            highest = claimed.upper_bound
+        return reached is not None and reached.value(claimed.objective) > highest
     if claimed.status is Status.OPTIMAL:
         return found.score.ratio > claimed.score.ratio
     # Rounding is monotone: an IoU that is at most a float is not rounded to above it.

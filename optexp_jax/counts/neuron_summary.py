@@ -45,14 +45,26 @@ class NeuronSummary:
         return self.active / self.n_locations
 
 
-def summarise_neuron(table: ConceptTable, neuron: NeuronCounts) -> NeuronSummary:
-    """The summary of a neuron of the table."""
-    return NeuronSummary(neuron.size, table.n_locations, best_concept(table, neuron))
+def summarise_neuron(
+    table: ConceptTable,
+    neuron: NeuronCounts,
+    intersections: Int64[np.ndarray, " concepts"] | None = None,
+) -> NeuronSummary:
+    """The summary of a neuron of the table.
+
+    `intersections` are the active locations of every concept, if they were counted before.
+    """
+    best = best_concept(table, neuron, intersections)
+    return NeuronSummary(neuron.size, table.n_locations, best)
 
 
-def best_concept(table: ConceptTable, neuron: NeuronCounts) -> SingleConcept:
+def best_concept(
+    table: ConceptTable,
+    neuron: NeuronCounts,
+    intersections: Int64[np.ndarray, " concepts"] | None = None,
+) -> SingleConcept:
     """The single concept that overlaps the neuron best."""
-    inside = concept_intersections(table, neuron)
+    inside = concept_intersections(table, neuron) if intersections is None else intersections
     unions = neuron.size + table.concept_sizes - inside
     rows = highest_rows(inside, unions)
     best = min(rows, key=lambda k: table.names[k])

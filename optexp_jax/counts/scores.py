@@ -41,6 +41,54 @@ class Score:
         """The IoU without rounding, for comparisons."""
         return Fraction(self.intersection, self.union or 1)
 
+    @property
+    def value(self) -> float:
+        """What searches compare, correctly rounded: the IoU."""
+        return self.iou
+
+    def ahead_of(self, other: "Score") -> int:
+        """Positive if this one is better, 0 if both are level: exact, and without a fraction."""
+        return self._above * other._below - other._above * self._below
+
+    @property
+    def _above(self) -> int:
+        """What is compared is a fraction: this,"""
+        return self.intersection
+
+    @property
+    def _below(self) -> int:
+        """over this."""
+        return self.union
+
+
+@dataclass(frozen=True)
+class PivotScore(Score):
+    """A score that searches compare by `I / (base + E)`, where the IoU has `I / (|N| + E)`.
+
+    On a plane of extras and intersections it is the slope of the line through (−base, 0).
+    """
+
+    shift: Fraction
+    """The base, less |N|."""
+
+    @property
+    def ratio(self) -> Fraction:
+        """`I / (base + E)` without rounding."""
+        return Fraction(self._above, self._below)
+
+    @property
+    def value(self) -> float:
+        """`I / (base + E)`, correctly rounded: Python divides integers that way."""
+        return self._above / self._below
+
+    @property
+    def _above(self) -> int:
+        return self.intersection * self.shift.denominator
+
+    @property
+    def _below(self) -> int:
+        return self.union * self.shift.denominator + self.shift.numerator
+
 
 def iou(table: ConceptTable, neuron: Any, formula: Formula) -> Score:
     """The exact score of one formula; `neuron` is a bitmap or the `NeuronCounts` of one."""

@@ -161,8 +161,17 @@ def to_rgb(image: Any, what: str) -> UInt8[np.ndarray, "height width 3"]:
                 "uint8."
             )
         values = np.rint(values * 255).astype(np.uint8)
+    elif np.issubdtype(values.dtype, np.signedinteger) and 0 <= values.min() <= values.max() <= 255:
+        values = values.astype(np.uint8)  # Lists of numbers come so, and arrays of HuggingFace.
     if values.dtype != np.uint8:
-        raise TypeError(f"{what} must be uint8, or floats from 0 to 1; got {values.dtype}.")
+        raise TypeError(
+            f"{what} must be uint8, or floats from 0 to 1; got {values.dtype}"
+            + (
+                f" from {values.min()} to {values.max()}."
+                if np.issubdtype(values.dtype, np.number)
+                else "."
+            )
+        )
     values = values[:, :, :3]
     return np.ascontiguousarray(np.repeat(values, 3, axis=2) if values.shape[2] == 1 else values)
 

@@ -117,7 +117,7 @@ def open_broden(
         lambda folder: (folder / "index.csv").is_file() and (folder / "label.csv").is_file(),
     )
     infos = _read_labels(root)
-    every = read_rows(root / "index.csv", ["image"], "Broden")
+    every = read_rows(root / "index.csv", ["image"], "Broden", whole=True)
     sources = sorted({row["image"].partition("/")[0] for row in every})
     splits = sorted({row.get("split", "") for row in every})
     if subset != "all" and subset not in sources:

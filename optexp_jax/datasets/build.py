@@ -8,6 +8,7 @@ how often they were killed; a build that is started again goes on with the parts
 import fcntl
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, contextmanager
@@ -36,6 +37,8 @@ from optexp_jax.datasets.spec import DatasetSpec
 from optexp_jax.datasets.workers import PartJobs, make_parts
 from optexp_jax.stores.digests import digest_of
 from optexp_jax.stores.durable import write_whole
+
+_LOG = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Told the samples done and all samples."""
@@ -239,7 +242,13 @@ def _merge(
             builder.add_sets(sample.sets, sample.members, jobs.mask_shape)
     if not pixels:
         raise ValueError(f"No sample could be read; the first: {_first(skipped)}")
-    builder.build()
+    if not builder.build().concept_sizes.any():
+        _LOG.warning(
+            "No concept holds anywhere in the %d samples. Look whether the annotations mean what "
+            "the names say; of label maps in a folder, the values 0, 255 and 65535 are no concepts "
+            "unless they have a name.",
+            len(pixels),
+        )
     write_provenance(
         Provenance(
             spec=spec,

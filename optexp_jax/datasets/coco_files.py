@@ -95,7 +95,7 @@ def read_annotations(files: Sequence[Path]) -> CocoAnnotations:
     images: dict[Any, CocoImage] = {}
     for path in files:
         content = load_json(path)
-        _refuse_panoptic(content, path)
+        _refuse_others(content, path)
         try:
             meaning = read_categories(content["categories"], vocabulary, path)
             for entry in content["images"]:
@@ -148,13 +148,25 @@ def read_categories(entries: Any, vocabulary: ConceptList, path: Path) -> dict[A
     return meaning
 
 
-def _refuse_panoptic(content: Any, path: Path) -> None:
+def _refuse_others(content: Any, path: Path) -> None:
+    """Name files of COCO's that hold something else than regions."""
     entries = content.get("annotations") if isinstance(content, dict) else None
-    first = entries[0] if isinstance(entries, list) and entries else None
-    if isinstance(first, dict) and "segments_info" in first:
+    listed = entries if isinstance(entries, list) else []
+    found = [entry for entry in listed if isinstance(entry, dict)]
+    if not found or len(found) < len(listed):
+        return
+    if "segments_info" in found[0]:
         raise LayoutError(
             f"COCO: {path} holds panoptic annotations, whose regions are in PNG files. Open it as "
             f"the kind panoptic: panoptic:{path}"
+        )
+    if "caption" in found[0]:
+        raise LayoutError(f"COCO: {path} holds captions, which do not say where anything is.")
+    if not any(entry.get("segmentation") for entry in found):
+        held = "boxes" if "bbox" in found[0] else "annotations"
+        raise LayoutError(
+            f"COCO: {path} holds {held} without a segmentation; only regions say where a concept "
+            "is."
         )
 
 

@@ -13,6 +13,7 @@ from optexp_jax.datasets.folder_entries import (
     attach_labels,
     attach_maps,
     entry_keys,
+    only_listed,
 )
 from optexp_jax.datasets.folder_layers import (
     FolderLayer,
@@ -87,6 +88,8 @@ class Folder:
 
     def missing_names(self, sample: str) -> str | None:
         """What the table of names lacks, over all label maps, if this sample lacks some of it."""
+        if not self.tables:  # The names are not the user's to mend.
+            return None
         index = self.sample_names().index(sample)
         missing: dict[str, int] = {}
         try:
@@ -127,6 +130,7 @@ def open_folder(
     image_suffix: str = "",
     offset: int = 0,
     scene_prefix: int = 0,
+    only: str | None = None,
     exif: str | None = None,
 ) -> Folder:
     """Open a folder of images, label maps and tables; what is not given is looked for.
@@ -136,9 +140,9 @@ def open_folder(
     values that are no concept, joined by `+`. A label map belongs to the image of the same name, or
     of the name it begins with; `suffix` tells what it adds to that name, and `image_suffix` what
     images add to it. A value `v` of a label map is the one that the table calls `v + offset`. The
-    first `scene_prefix` characters of an image's name, if
-    above 0, are a concept of the whole image. `exif` says in which frame the label maps of images
-    are whose EXIF data tells to show them turned: "apply" or "ignore" it.
+    first `scene_prefix` characters of an image's name, if above 0, are a concept of the whole
+    image. `only` is a text file of the images to read, one a line. `exif` says in which frame the
+    label maps of images are whose EXIF data tells to show them turned: "apply" or "ignore" it.
     """
     turned = Exif.parse(exif)
     wanted = f"{images}/" if images is not None else f"{_IMAGE_FOLDERS[0]}/ (or images=FOLDER)"
@@ -169,6 +173,8 @@ def open_folder(
     if tables.image_labels is not None:
         given = read_image_labels(tables.image_labels)
         attach_labels(given, keys, vocabulary, ignored, tables.image_labels)
+    if only is not None:  # Last, so that no map of another image is taken for one of these.
+        entries = only_listed(entries, root / only, image_suffix)
     if scene_prefix > 0:
         for entry in entries:
             prefix = Path(entry.image).name[:scene_prefix]

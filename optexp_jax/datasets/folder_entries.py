@@ -8,7 +8,7 @@ from pathlib import Path
 
 from optexp_jax.datasets.folder_tables import ImageLabel
 from optexp_jax.datasets.images import LABEL_SUFFIXES
-from optexp_jax.datasets.layout import files_below, listing
+from optexp_jax.datasets.layout import files_below, listing, read_text
 from optexp_jax.datasets.protocol import ConceptInfo, LayoutError
 
 _LOG = logging.getLogger(__name__)
@@ -63,6 +63,39 @@ def entry_keys(
             )
         keys[key] = entry
     return keys
+
+
+def only_listed(entries: Sequence[FolderEntry], path: Path, suffix: str) -> list[FolderEntry]:
+    """The images that a text file lists, one a line, in the order of the folder.
+
+    A line is the name of an image, with or without folders, ending and suffix; what follows a space
+    is the name of its label map.
+    """
+    by_name: dict[str, set[str]] = {}
+    for entry in entries:
+        whole = Path(entry.image)
+        bare = whole.with_suffix("").as_posix().removesuffix(suffix)
+        for name in {whole.as_posix(), whole.name, bare, Path(bare).name}:
+            by_name.setdefault(name, set()).add(entry.image)
+    listed: set[str] = set()
+    missing: list[str] = []
+    for line in filter(None, map(str.strip, read_text(path, "Folder").splitlines())):
+        first = line.split()[0]
+        names = (line, first, Path(first).name, Path(first).stem)
+        found = next((by_name[name] for name in names if name in by_name), set())
+        if len(found) > 1:
+            raise LayoutError(
+                f"Folder: {path} lists {line!r}, which may be {listing(sorted(found))}: add "
+                "folders."
+            )
+        listed |= found
+        missing += [] if found else [line]
+    if missing or not listed:
+        raise LayoutError(
+            f"Folder: {path} lists {len(missing)} images that do not exist, "
+            f"{listing(missing[:3]) or 'and no others'}; images are named like {entries[0].image}."
+        )
+    return [entry for entry in entries if entry.image in listed]
 
 
 def attach_maps(

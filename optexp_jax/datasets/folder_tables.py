@@ -82,7 +82,7 @@ def find_tables(
 
 def read_names(path: Path) -> tuple[NamedValue, ...]:
     """The table of names: value or r, g, b or both, name[, category][, layer]; or a list."""
-    if path.suffix.lower() not in (".csv", ".tsv"):
+    if path.suffix.lower() not in (".csv", ".tsv") and not _is_table(path):
         return read_name_list(path)
     rows = read_rows(path, [], "Folder")
     columns = list(rows[0]) if rows else []
@@ -139,6 +139,11 @@ def _header(path: Path) -> tuple[str, ...]:
     except csv.Error:
         return ()  # Not the header of a table of ours; reading it as one says why.
     return tuple(cell.strip().lower() for cell in cells)
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a text file is a table all the same: its first line names the columns."""
+    return path.is_file() and _names_values(_header(path))
 
 
 def _has(header: Sequence[str], *choices: Iterable[str]) -> bool:

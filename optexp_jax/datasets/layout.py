@@ -27,8 +27,13 @@ def check_root(root: Path, what: str, expected: str, holds: Callable[[Path], boo
     raise LayoutError(f"{what}: expected {expected} in {root}, which has {_listing(root)}.{hint}")
 
 
-def read_rows(path: Path, required: Sequence[str], what: str) -> list[dict[str, str]]:
-    """The rows of a CSV or TSV file with a header, by lower-case column name."""
+def read_rows(
+    path: Path, required: Sequence[str], what: str, *, whole: bool = False
+) -> list[dict[str, str]]:
+    """The rows of a CSV or TSV file with a header, by lower-case column name.
+
+    Cells that are missing at the end of a row are empty, or an error if rows are to be `whole`.
+    """
     text = read_text(path, what)
     delimiter = delimiter_of(text.partition("\n")[0])
     reader = csv.DictReader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
@@ -47,6 +52,12 @@ def read_rows(path: Path, required: Sequence[str], what: str) -> list[dict[str, 
         rows = list(reader)
     except csv.Error as error:
         raise LayoutError(f"{what}: {path}, line {reader.line_num}: {error}.") from error
+    short_rows = [number for number, row in enumerate(rows, start=1) if None in row.values()]
+    if whole and short_rows:
+        raise LayoutError(
+            f"{what}: row {short_rows[0]} of {path} has fewer than {len(columns)} cells: the file "
+            "is cut off."
+        )
     return [
         {key: (value or "").strip() for key, value in row.items() if isinstance(key, str)}
         for row in rows

@@ -17,7 +17,7 @@ from optexp_jax.datasets.polygons import clip_polygon
 from optexp_jax.datasets.protocol import BadSampleError, ConceptInfo, Sample
 from optexp_jax.datasets.values import maps_of_masks
 
-_FARTHEST = 2.0**40
+FARTHEST = 2.0**40
 """A coordinate up to here is clipped with an error far below a pixel."""
 _MOST_POINTS = 2**20
 Shape = Literal["polygon", "rectangle", "circle"]
@@ -43,6 +43,8 @@ class OutlinedImage:
     outlines: tuple[Outline, ...]
     size: tuple[int, int] | None = None
     """Height and width for which the points were drawn; None if that is not known."""
+    changed: bool = False
+    """Whether the file is another than the one that was annotated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,12 @@ class OutlinedImages:
         masks: dict[int, Bool[np.ndarray, "height width"]] = {}
         for outline in entry.outlines:
             points = np.array(outline.points, np.float64) * scale
+            if entry.changed and _reaches_out(outline.shape, points, *shape):
+                raise BadSampleError(
+                    entry.name,
+                    f"its file was changed since it was annotated, and a region reaches beyond its "
+                    f"{shape[0]} x {shape[1]} pixels (height x width): it was scaled or cropped.",
+                )
             try:
                 mask = fill_outline(outline.shape, points, *shape)
             except ValueError as error:
@@ -112,10 +120,19 @@ def to_points(values: Any) -> tuple[tuple[float, float], ...]:
         x, y = value
         if type(x) not in (int, float) or type(y) not in (int, float):
             raise ValueError("has a coordinate that is not a number.")
-        if not (-_FARTHEST <= x <= _FARTHEST and -_FARTHEST <= y <= _FARTHEST):  # nor if NaN
+        if not (-FARTHEST <= x <= FARTHEST and -FARTHEST <= y <= FARTHEST):  # nor if NaN
             raise ValueError("has a coordinate that is beyond all images or no number.")
         points.append((float(x), float(y)))
     return tuple(points)
+
+
+def _reaches_out(
+    shape: Shape, points: Float64[np.ndarray, "points 2"], height: int, width: int
+) -> bool:
+    """Whether a region is beyond its image by more than its edge."""
+    if shape == "circle":
+        return not ((points[0] >= -1) & (points[0] <= (width + 1, height + 1))).all()
+    return not ((points >= -1) & (points <= (width + 1, height + 1))).all()
 
 
 def fill_outline(

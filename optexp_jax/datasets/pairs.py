@@ -21,7 +21,10 @@ from optexp_jax.internal.own_code import place_of
 
 Names = Mapping[int, str] | Sequence[str] | Sequence[LabelLayer]
 _IMAGE_KEYS = ("image", "img", "pixel_values", "jpg", "png")
-_MASK_KEYS = ("annotation", "mask", "masks", "label", "labels", "segmentation", "label_map", "seg")
+_MASK_KEYS = (
+    *("annotation", "mask", "masks", "label", "labels", "segmentation", "label_map", "seg"),
+    *("segmentation_map", "segmentation_mask"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +228,8 @@ def _split(item: Any, keys: tuple[str | None, str | None]) -> Pair:
             f"its second part is a dictionary with {', '.join(map(repr, list(masks)[:8]))}; pass "
             "the masks themselves."
         )
+    if isinstance(masks, list) and masks and all(isinstance(row, list) for row in masks):
+        masks = to_numpy(masks, "the mask")  # One array, as HuggingFace gives those it stores.
     return Pair(image, tuple(masks) if isinstance(masks, tuple | list) else (masks,))
 
 

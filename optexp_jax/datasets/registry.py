@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 
 from optexp_jax.datasets.layout import short
 from optexp_jax.datasets.protocol import Dataset
-from optexp_jax.internal.own_code import find_object
+from optexp_jax.internal.own_code import find_object, place_of
 
 Opener = Callable[..., Dataset]
 """Takes `root` (a Path), if the kind reads files, and its options by name."""
@@ -29,6 +29,8 @@ KINDS: dict[str, Opener | str] = {
     "panoptic": "optexp_jax.datasets.panoptic:open_panoptic",
     "soft": "optexp_jax.datasets.soft:open_soft",
     "shapes": "optexp_jax.datasets.shapes:open_shapes",
+    "via": "optexp_jax.datasets.via:open_via",
+    "voc": "optexp_jax.datasets.voc:open_voc",
     "yolo": "optexp_jax.datasets.yolo:open_yolo",
 }
 
@@ -87,7 +89,23 @@ def open_kind(kind: str, root: Path | None, options: Mapping[str, OptionValue]) 
         arguments["root"] = root
     elif "root" in parameters and parameters["root"].default is inspect.Parameter.empty:
         raise ValueError(f"Say where the dataset is: '{kind}:/path/to/it' (--root).")
-    return opener(**arguments)
+    return opener(**arguments) if ":" not in kind else _open_own(kind, opener, arguments)
+
+
+def _open_own(kind: str, opener: Opener, arguments: dict[str, Any]) -> Dataset:
+    """Call a function of the user's own; what goes wrong in it points at their line."""
+    try:
+        found: Any = opener(**arguments)
+    except Exception as error:  # It is not our code.
+        raise ValueError(
+            f"{kind} raised {type(error).__name__}: {error} ({place_of(error)})."
+        ) from error
+    if isinstance(found, Dataset):
+        return found
+    raise TypeError(
+        f"{kind} must return a dataset, with concepts(), len and [index]; got "
+        f"{type(found).__name__}. Of any sequence of (image, mask), from_pairs makes one."
+    )
 
 
 def _fitting(value: OptionValue, parameter: inspect.Parameter, kind: str) -> OptionValue:

@@ -3,22 +3,19 @@
 They are spawned, not forked: a fork copies the locks of JAX's threads in whatever state they are.
 """
 
-import os
 import pickle
-import signal
-import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait as wait_for_end
+from multiprocessing import get_context
 from pathlib import Path
 
 from optexp_jax.datasets.parts import PART_SAMPLES, make_part, write_part
 from optexp_jax.datasets.protocol import Dataset
 from optexp_jax.datasets.provenance import SkippedSample
 from optexp_jax.datasets.spec import DatasetSpec
+from optexp_jax.internal.child_process import live_under_parent
 
 
 @dataclass(frozen=True)
@@ -129,8 +126,7 @@ _worker: _Worker | None = None
 
 def _start(portable: bytes, jobs: PartJobs) -> None:
     global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us.
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    live_under_parent()
     held = pickle.loads(portable)
     _worker = _Worker(held.open() if isinstance(held, DatasetSpec) else held, jobs)
 
@@ -138,11 +134,3 @@ def _start(portable: bytes, jobs: PartJobs) -> None:
 def _make(part: int) -> MadePart:
     assert _worker is not None
     return _worker.jobs.make(_worker.dataset, part)
-
-
-def _end_with_parent() -> None:
-    """A parent that is killed says nothing; its workers would wait for ever."""
-    parent = parent_process()
-    assert parent is not None
-    wait_for_end([parent.sentinel])
-    os._exit(1)

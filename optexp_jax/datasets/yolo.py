@@ -16,6 +16,8 @@ from optexp_jax.datasets.protocol import LayoutError
 _YAML = ("data.yaml", "dataset.yaml", "data.yml")
 _BOX = 4
 """Numbers of a box: its centre, width and height."""
+_BEYOND = 0.25
+"""How far a region may reach out of its image, in parts of it; those in pixels are far beyond."""
 
 
 def open_yolo(
@@ -84,7 +86,8 @@ def _names(path: Path) -> dict[int, str]:
     try:
         content: Any = yaml.safe_load(read_text(path, "YOLO"))
     except (yaml.YAMLError, RecursionError) as error:
-        raise LayoutError(f"YOLO: {path} is not YAML: {error}") from error
+        told = " ".join(str(error).split())  # of several lines
+        raise LayoutError(f"YOLO: {path} is not YAML: {told}") from error
     names: Any = content.get("names") if isinstance(content, dict) else None
     named = dict(enumerate(names)) if isinstance(names, list) else names
     if not isinstance(named, dict) or not all(
@@ -108,6 +111,11 @@ def _read(path: Path, concepts: dict[int, int], table: Path) -> tuple[Outline, .
                 raise ValueError(f"has {len(values)} numbers; a polygon has x y, three or more.")
             if kind not in concepts:
                 raise ValueError(f"has the class {kind}, which {table.name} does not name.")
+            if not all(-_BEYOND <= value <= 1 + _BEYOND for value in values):
+                raise ValueError(
+                    "has a coordinate that is far from 0 to 1. Points are parts of the image's "
+                    "width and height: divide pixels by them."
+                )
             points = to_points(list(zip(values[::2], values[1::2], strict=True)))
         except ValueError as error:
             raise LayoutError(f"YOLO: {path}, line {number} {error}") from error

@@ -90,8 +90,16 @@ def first_synonym(name: str) -> str:
 
 
 def unknown_concept(name: str, names: Iterable[str]) -> str:
-    """Message for a concept that is not among `names`, with the names nearest to it."""
-    near = difflib.get_close_matches(name, list(names), n=3)
+    """Message for a concept that is not among `names`, with the names nearest to it.
+
+    A name is near if its first synonym is: `car, auto, automobile` is near `cra`.
+    """
+    spelt: dict[str, list[str]] = {}
+    for known in names:
+        for spelling in {known: None, first_synonym(known): None}:
+            spelt.setdefault(spelling, []).append(known)
+    found = difflib.get_close_matches(name, spelt, n=3)
+    near = list(dict.fromkeys(known for spelling in found for known in spelt[spelling]))[:3]
     hint = f"; did you mean {' or '.join(map(quote_name, near))}?" if near else ""
     return f"unknown concept {quote_name(name)}{hint}"
 

@@ -54,7 +54,11 @@ def _find(module: str, name: str, what: str, load: Callable[[str], ModuleType]) 
             f"({Path.cwd()})."
         ) from None
     except Exception as error:  # it is not our code, and may raise anything
-        raise ValueError(f"{problem}: {module} raised {type(error).__name__}: {error}.") from error
+        # Of a syntax error the text itself names the line.
+        where = "" if isinstance(error, SyntaxError) else f" ({place_of(error)})"
+        raise ValueError(
+            f"{problem}: {module} raised {type(error).__name__}: {error}{where}."
+        ) from error
     for part in name.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, [n for n in dir(found) if n[0] != "_"], n=1)

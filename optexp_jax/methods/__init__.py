@@ -6,6 +6,7 @@ from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.methods.exhaustive import Exhaustive
 from optexp_jax.methods.netdissect import NetDissect
 from optexp_jax.methods.optimal import Optimal
+from optexp_jax.methods.trade_off import TradeOff
 
 __all__ = [
     "AbstractMethod",
@@ -15,4 +16,5 @@ __all__ = [
     "NetDissect",
     "Optimal",
     "Proof",
+    "TradeOff",
 ]

@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass
 
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.formulas.operators import Operator
 
 
@@ -30,6 +31,8 @@ class FormulaSpace:
     """Formulas that a result lists at most, the best one included."""
     within: float | None = None
     """How far, as a share, the last one may be below the best."""
+    objective: Objective = Objective.IOU
+    """The metric that formulas are compared by."""
 
     @property
     def lists(self) -> bool:

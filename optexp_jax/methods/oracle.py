@@ -4,8 +4,9 @@ It is what every search is compared with, so it shares no code with them: no sig
 no bounds, no canonical order of enumeration, nothing but numpy.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Bool, Int, Int64
@@ -163,6 +164,49 @@ def best_formula(
             best, best_length = challenger, n
             best_intersection, best_union = intersection, union
     return OracleResult(best, best_intersection, best_union - neuron, tried)
+
+
+def best_by(
+    masks: Bool[np.ndarray, "concepts columns"],
+    inside: Int64[np.ndarray, " columns"],
+    outside: Int64[np.ndarray, " columns"],
+    names: Sequence[str],
+    length: int,
+    operators: Sequence[Operator],
+    key: Callable[[int, int], Fraction],
+) -> OracleResult:
+    """The formula with the highest `key(intersection, extras)`, by trying them all.
+
+    Formulas that overlap nothing do not count. Ties are settled as in `best_formula`.
+    """
+    there = inside + outside > 0
+    held = {str(name): mask & there for name, mask in zip(names, masks, strict=True)}
+    known: dict[tuple[int, int], Fraction] = {}
+    best = OracleResult(None, 0, 0, 0)
+    highest: Fraction | None = None
+    tried = 0
+    for scored in enumerate_formulas(masks, inside, outside, length, operators):
+        tried += len(scored.intersections)
+        counts = zip(scored.intersections.tolist(), scored.extras.tolist(), strict=True)
+        for row, (intersection, extras) in enumerate(counts):
+            if not intersection:
+                continue
+            place = intersection, extras
+            if place not in known:
+                known[place] = key(intersection, extras)
+            if highest is not None and known[place] < highest:
+                continue
+            level = highest is not None and known[place] == highest
+            # Shorter formulas come first, so one that is longer and only level has lost.
+            if level and best.formula is not None and len(best.formula) < scored.concepts.shape[1]:
+                continue
+            formula = scored.formula(row, names, operators)
+            if level and best.formula is not None:
+                pairs, fewest = (count_unverified(each, held) for each in (formula, best.formula))
+                if (pairs, formula) >= (fewest, best.formula):
+                    continue
+            best, highest = OracleResult(formula, intersection, extras, 0), known[place]
+    return OracleResult(best.formula, best.intersection, best.extras, tried)
 
 
 def count_unverified(formula: Formula, held: Mapping[str, Bool[np.ndarray, " columns"]]) -> int:

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from optexp_jax.bounds.base import AbstractBounds
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.formulas.operators import Operator
 from optexp_jax.internal.structural_equality import structurally_equal
+from optexp_jax.methods.hull.objective_search import ObjectiveSearch
 from optexp_jax.search.driver import Search
 from optexp_jax.search.incumbent import PoolCriteria
 from optexp_jax.search.order import AbstractOrder
@@ -21,6 +23,7 @@ class Question:
     batch_size: int | None
     order: AbstractOrder
     keep: PoolCriteria
+    objective: Objective
     table: str
     """The table's fingerprint."""
     neuron: bytes
@@ -39,6 +42,7 @@ class Question:
             "top_k": (self.keep.top_k, other.keep.top_k),
             "within": (self.keep.within, other.keep.within),
             "max_within": (self.keep.max_within, other.keep.max_within),
+            "objective": (self.objective, other.objective),
         }
         return [name for name, values in parts.items() if not structurally_equal(*values)]
 
@@ -47,5 +51,5 @@ class Question:
 class Stopped:
     """A search that can go on."""
 
-    search: Search[Any]
+    search: Search[Any] | ObjectiveSearch
     question: Question

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from optexp_jax.plot.run_scatter import two_runs
     from optexp_jax.plot.search_bounds import ProgressTrace, bounds_over_time
     from optexp_jax.plot.step_contributions import contributions
+    from optexp_jax.plot.trade_off_curve import trade_off
     from optexp_jax.plot.unit_overlay import overlay
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "formula_diagram",
     "iou_histogram",
     "overlay",
+    "trade_off",
     "two_runs",
 ]
 
@@ -34,6 +36,7 @@ _HOMES = {
     "formula_diagram": "diagram",
     "iou_histogram": "histogram",
     "overlay": "unit_overlay",
+    "trade_off": "trade_off_curve",
     "two_runs": "run_scatter",
 }
 

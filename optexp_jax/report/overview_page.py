@@ -77,6 +77,9 @@ def _row(site: LayerFacts, unit: UnitFacts, differs: dict[int, bool]) -> dict[st
         else shown_name(neuron.single.concept),
         "one": None if neuron is None else neuron.single.iou,
         "p": unit.p_value,
+        "family": site.summary.corrected(unit.unit),
+        "held": None if unit.held_out is None else unit.held_out.iou,
+        "recurs": None if unit.stability is None else unit.stability.recurrence,
         "active": None if neuron is None else neuron.active_share,
         "precision": unit.precision,
         "recall": unit.recall,
@@ -100,6 +103,7 @@ def _about(site: LayerFacts) -> list[tuple[str, str]]:
         ("Table", None if site.layer.source is None else repr(site.layer.source.table)),
         ("Method", _settings(asked["method"])),
         ("Null model", None if asked["null"] is None else _settings(asked["null"])),
+        ("Other images", _other_images(asked)),
         ("Run", str(run.path.resolve().name)),
         ("Checksum of the table", asked["table"]),
         ("Checksum of the activations", asked["source"]),
@@ -110,6 +114,15 @@ def _about(site: LayerFacts) -> list[tuple[str, str]]:
             versions.setdefault(name, set()).add(version)
     shown = ", ".join(f"{name} {' and '.join(sorted(each))}" for name, each in versions.items())
     return [(word, text) for word, text in [*told, ("Versions", shown)] if text]
+
+
+def _other_images(asked: dict[str, Any]) -> str | None:
+    """Folds and resamples, and of how many groups; what is active was decided on all images."""
+    if asked["other_images"] is None:
+        return None
+    groups = asked["groups"]
+    of = "" if groups is None else f", of {len(set(groups))} groups"
+    return f"{_settings(asked['other_images'])}{of}; activation range of all images"
 
 
 def _settings(described: dict[str, Any]) -> str:

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.report.unit_facts import UnitFacts
+from optexp_jax.runs.family import RunFamily
+from optexp_jax.runs.summary import RunSummary
 
 ABOVE_CHANCE = 0.05
 """The highest p-value of a unit that counts as above chance."""
@@ -70,6 +73,21 @@ class LayerSummary:
             return None
         return sum(p <= ABOVE_CHANCE for p in known)
 
+    @cached_property
+    def family(self) -> RunFamily | None:
+        """P-values corrected for the number of units."""
+        return RunFamily.of([unit.result for unit in self.units])
+
+    @cached_property
+    def holds(self) -> str | None:
+        """What other images say of the formulas, in a sentence."""
+        return RunSummary.of([unit.result for unit in self.units]).holds
+
+    def corrected(self, unit: int) -> float | None:
+        """The p-value of a unit, corrected for the number of units."""
+        found = None if self.family is None else self.family.units.get(unit)
+        return None if found is None else found.family_wise
+
     @property
     def singles(self) -> list[float]:
         """IoUs with one concept, of explained units."""
@@ -115,6 +133,11 @@ def reading(summary: LayerSummary, threshold: float) -> list[str]:
         f"Of {_units(n)} {chance}{good} reach IoU {GOOD_IOU:g}, and {low} stay below "
         f"{threshold:g}{', the usual threshold of the field' if threshold == USUAL else ''}."
     )
+    if above is not None and summary.family is not None:
+        stay = summary.family.above_chance()
+        said.append(f"Corrected for the number of units, {stay} stay above chance.")
+    if summary.holds is not None:
+        said.append(summary.holds)
     if summary.recalls and summary.precisions:
         said.append(
             f"The median formula covers {percent(statistics.median(summary.recalls))} of where "
@@ -149,13 +172,19 @@ def unit_reading(unit: UnitFacts, longest: int | None, threshold: float) -> list
     if found is None:
         return ["This unit could not be explained."]
     if found.formula is None:
+        if found.objective is Objective.PHI:
+            return ["No formula has a phi above 0 with this unit."]
         return ["No concept overlaps this unit: every formula has IoU 0."]
     said: list[str] = []
     length = "" if longest is None else f" of at most {longest} concepts"
     if unit.proved:
-        said.append(f"Proved: no formula{length} overlaps this unit better.")
+        by = "" if found.objective is Objective.IOU else f" by {found.objective.label}"
+        said.append(f"Proved: no formula{length} overlaps this unit better{by}.")
     elif found.upper_bound < 1:
-        said.append(f"Not proved: a formula{length} may reach IoU {found.upper_bound:.4f}.")
+        said.append(
+            f"Not proved: a formula{length} may reach "
+            f"{found.objective.label} {found.upper_bound:.4f}."
+        )
     else:
         said.append("Not proved: the method tells nothing of what a better formula could reach.")
     if unit.recall is not None and unit.precision is not None:
@@ -169,6 +198,11 @@ def unit_reading(unit: UnitFacts, longest: int | None, threshold: float) -> list
         said.append(
             f"With its activation maps on other samples, {reached} of {null.n} draws reach this "
             f"IoU; they have {null.mean:.3f} on average."
+        )
+    if unit.held_out is not None:
+        said.append(
+            f"On images that it was not found on, the best formula scores {unit.held_out.iou:.4f}, "
+            f"against {unit.held_out.found.iou:.4f} where it was found."
         )
     if found.iou < threshold:
         said.append(f"Its IoU is below {threshold:g}: the concepts hardly describe this unit.")

@@ -13,6 +13,9 @@ from optexp_jax.counts.scores import highest_rows
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.runs.results import UnitResult
+from optexp_jax.validation.confidence_set import ConfidenceSet
+from optexp_jax.validation.held_out import HeldOut
+from optexp_jax.validation.stability import Stability
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,24 @@ class UnitFacts:
     @property
     def p_value(self) -> float | None:
         return None if self.result.null is None else self.result.null.p_value
+
+    @property
+    def held_out(self) -> HeldOut | None:
+        """What formulas score on folds that they were not found on."""
+        other = self.result.other_images
+        return None if other is None else other.held_out
+
+    @property
+    def stability(self) -> Stability | None:
+        """What resamples say about the formula."""
+        other = self.result.other_images
+        return None if other is None else other.stability
+
+    @property
+    def confidence(self) -> ConfidenceSet | None:
+        """All formulas that resamples cannot tell from the best one."""
+        other = self.result.other_images
+        return None if other is None else other.confidence
 
     @property
     def neuron(self) -> NeuronSummary | None:

@@ -70,6 +70,12 @@ class UnitPages:
             active_range=active,
             activation=self._activation(unit.unit, active),
             null=self._null(unit),
+            corrected=site.summary.corrected(unit.unit),
+            family_size=0 if site.summary.family is None else len(site.summary.family.units),
+            simplest=None
+            if unit.confidence is None
+            else view_formula(unit.confidence.simplest.formula, site.links),
+            in_all=[] if unit.confidence is None else map(shown_name, unit.confidence.in_all),
         )
 
     @cached_property

@@ -4,9 +4,11 @@ import logging
 
 from optexp_jax.runs.database import RunStoreError
 from optexp_jax.runs.devices import DeviceThreads
+from optexp_jax.runs.family import CorrectedPValue, RunFamily
 from optexp_jax.runs.inline import Inline
 from optexp_jax.runs.null import NullModel, NullResult
 from optexp_jax.runs.observer import Observer
+from optexp_jax.runs.other_images import OtherImages, OtherImagesResult
 from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run, explain_layer
@@ -22,6 +24,7 @@ __all__ = [
     "AbstractOpener",
     "Averages",
     "BitmapUnits",
+    "CorrectedPValue",
     "Counts",
     "DeviceThreads",
     "Inline",
@@ -29,7 +32,10 @@ __all__ = [
     "NullModel",
     "NullResult",
     "Observer",
+    "OtherImages",
+    "OtherImagesResult",
     "Run",
+    "RunFamily",
     "RunStoreError",
     "RunSummary",
     "UnitChoice",

@@ -15,15 +15,40 @@ COLUMNS = (
     "upper_bound",
     "gap",
     "status",
+    "objective",
     "active",
     "active_share",
     "precision",
     "recall",
+    "f1",
+    "cosine",
+    "phi",
     "single_concept",
     "single_iou",
     "p_value",
     "null_mean",
     "null_highest",
+    "p_family",
+    "q_value",
+    "folds",
+    "held_out_iou",
+    "held_out_spread",
+    "in_sample_iou",
+    "chosen_length",
+    "held_out_by_length",
+    "resamples",
+    "resampling",
+    "recurrence",
+    "concept_shares",
+    "interval_low",
+    "interval_high",
+    "out_of_bag_iou",
+    "noise",
+    "confidence_size",
+    "confidence_complete",
+    "in_all",
+    "in_some",
+    "simplest",
     "runners_up",
     "equivalents",
     "unverified",
@@ -49,10 +74,35 @@ CHANGING = frozenset(
     {"compilations", "bounds_on", "float64_fault", "kernels", "search_seconds", "seconds"}
 )
 """Columns that tell when and where a unit was done; in all others equal runs are equal."""
-_EXACT = ("iou", "upper_bound", "gap", "active_share", "precision", "recall", "single_iou")
-_NULL = ("p_value", "null_mean", "null_highest")
+_METRICS = ("precision", "recall", "f1", "cosine", "phi")
+_EXACT = ("iou", "upper_bound", "gap", "active_share", *_METRICS, "single_iou")
+_NULL = ("p_value", "null_mean", "null_highest", "p_family", "q_value")
+_OTHER = (
+    "held_out_iou",
+    "held_out_spread",
+    "in_sample_iou",
+    "recurrence",
+    "interval_low",
+    "interval_high",
+    "out_of_bag_iou",
+    "noise",
+)
+LISTS = (
+    "held_out_by_length",
+    "concept_shares",
+    "in_all",
+    "in_some",
+    "runners_up",
+    "equivalents",
+    "unverified",
+)
+"""Columns that hold lists, which files of tables keep as JSON."""
 _COUNTERS = ("visited", "expanded", "estimated", "updated", "compilations")
-_WHOLE = ("intersection", "union", "active", *_COUNTERS)
+_WHOLE = (
+    *("intersection", "union", "active"),
+    *("folds", "chosen_length", "resamples", "confidence_size"),
+    *_COUNTERS,
+)
 
 
 def columns(times: bool = True) -> tuple[str, ...]:
@@ -70,6 +120,6 @@ def data_frame(rows: Sequence[Mapping[str, Any]], times: bool = True) -> "pandas
     frame = pandas.DataFrame({name: [row.get(name) for row in rows] for name in chosen})
     in_vain = [name for name in COLUMNS if name.startswith("speculative_")]
     whole = dict.fromkeys((*_WHOLE, *in_vain), "Int64")
-    real = dict.fromkeys((*_EXACT, *_NULL, "search_seconds"), "Float64")
+    real = dict.fromkeys((*_EXACT, *_NULL, *_OTHER, "search_seconds"), "Float64")
     kinds = {"unit": "int64", **whole, **real}
     return frame.astype({name: kind for name, kind in kinds.items() if name in chosen})

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.runs.null import NullModel
+from optexp_jax.runs.other_images import OtherImages
 from optexp_jax.runs.settings import describe, rebuild
 from optexp_jax.runs.typed import make
 
@@ -26,6 +27,9 @@ class Configuration:
     source: str
     """The fingerprint of the activations and of how they become bitmaps."""
     null: NullModel | None = None
+    other_images: OtherImages | None = None
+    groups: tuple[str, ...] | None = None
+    """Which samples belong together, one label a sample; None if each stands alone."""
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as it is stored and compared."""
@@ -35,6 +39,8 @@ class Configuration:
             "table": self.table,
             "source": self.source,
             "null": describe(self.null),
+            "other_images": describe(self.other_images),
+            "groups": None if self.groups is None else list(self.groups),
         }
 
     @classmethod

@@ -14,8 +14,12 @@ from optexp_jax.formulas.formula import Formula
 from optexp_jax.methods import AbstractMethod, FormulaSpace, Proof
 from optexp_jax.methods.oracle import count_unverified
 from optexp_jax.runs.configuration import Configuration
+from optexp_jax.runs.null import NullModel, NullResult
+from optexp_jax.runs.other_images import method_of_length
+from optexp_jax.runs.other_images_check import conformity_to_other_images
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.search.incumbent import MOST_EQUIVALENTS
+from optexp_jax.validation.groups import Groups
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ def conformity_faults(
     result: UnitResult, found: Explanation, asked: Configuration, table: ConceptTable
 ) -> list[str]:
     """What in a result cannot come of the run's configuration."""
-    space = asked.method.formula_space
+    other = result.other_images
+    method = method_of_length(asked.method, None if other is None else other.chosen)
+    space = method.formula_space
     ranked, names = ranking(found), set(table.names)
     faults = [
         fault
@@ -59,10 +65,22 @@ def conformity_faults(
         faults += _unverified_faults(found, table)
     faults += _neuron_faults(found, names)
     faults += _status_faults(found, asked.method)
-    drawn, wanted = (0 if null is None else null.n for null in (result.null, asked.null))
-    if drawn != wanted:
-        faults.append(f"{drawn} draws of the null model, where the run asks for {wanted}")
-    return faults
+    if found.objective is not space.objective:
+        faults.append(f"best by {found.objective}, where the run asks for {space.objective}")
+    groups = Groups.of(asked.groups, table.n_samples)
+    faults += conformity_to_other_images(other, found, asked.other_images, groups)
+    return faults + _null_faults(result.null, asked.null)
+
+
+def _null_faults(null: NullResult | None, asked: NullModel | None) -> list[str]:
+    drawn, wanted = (0 if each is None else each.n for each in (null, asked))
+    if null is None or asked is None or not null.stopped:
+        right = drawn == wanted
+    else:  # by the last draw, and by none before it
+        right = drawn <= wanted and null.at_least == null.stop
+    if right and (None if null is None else null.stop) == (None if asked is None else asked.stop):
+        return []
+    return [f"{drawn} draws of the null model, where the run asks for {wanted}"]
 
 
 def _formula_faults(formula: Formula, space: FormulaSpace, names: set[str]) -> list[str]:
@@ -144,9 +162,10 @@ def _status_faults(found: Explanation, method: AbstractMethod) -> list[str]:
     """What is wrong with the status and the bound, as this kind of method gives them."""
     faults: list[str] = []
     optimal = found.status is Status.OPTIMAL
-    if found.upper_bound < found.iou:
-        faults.append(f"the upper bound {found.upper_bound} is below the IoU {found.iou}")
-    if optimal and found.upper_bound != found.iou:
+    if found.upper_bound < found.value:
+        metric = found.objective.label
+        faults.append(f"the upper bound {found.upper_bound} is below the {metric} {found.value}")
+    if optimal and found.upper_bound != found.value:
         faults.append(f"optimal, but with the upper bound {found.upper_bound}")
     stopped_by = found.stats.stopped_by
     has_limits = method.proof in (Proof.UNLESS_STOPPED, Proof.UNKNOWN)

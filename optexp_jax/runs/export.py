@@ -10,7 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from optexp_jax.runs.columns import columns
+from optexp_jax.runs.columns import LISTS, columns
 from optexp_jax.runs.run import Run
 
 _FORMULA_STARTS = (
@@ -67,7 +67,7 @@ def write_parquet(run: Run, path: Path, *, times: bool = True) -> None:
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError('Parquet files need pandas and pyarrow: pip install "optexp-jax[table]".')
     frame = run.to_pandas(times=times)
-    for name in ("runners_up", "equivalents", "unverified"):
+    for name in LISTS:
         frame[name] = [_cell(value) for value in frame[name]]
     with whole_or_not(path) as partial:
         frame.to_parquet(partial, index=False)

@@ -8,8 +8,9 @@ from jaxtyping import Bool
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.methods import AbstractMethod
-from optexp_jax.runs.null import NullModel, NullResult
+from optexp_jax.runs.null import NullModel, NullResult, draw_bound
 from optexp_jax.runs.sources import roll_maps
+from optexp_jax.validation.groups import Groups
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ def check_null(
     bitmap: Bool[np.ndarray, "samples *location"],
     method: AbstractMethod,
     time_limit: float,
+    groups: Groups | None = None,
 ) -> NullCheck:
     """Explain draws again, in their order, for so many seconds; their scores must be the same.
 
@@ -36,12 +38,13 @@ def check_null(
         return NullCheck(0)
     deadline = time.perf_counter() + time_limit
     again = 0
-    for draw, score in zip(model.draws(table), stored.scores, strict=True):
+    # Draws of a unit that is clearly not above chance end before the last one.
+    for draw, score in zip(model.draws(table, groups), stored.scores, strict=False):
         moved = bitmap[draw.order]
         if draw.shifts is not None:
             moved = roll_maps(moved[None], draw.shifts)[0]
         found = method.run(table, table.count(moved))
-        if found.stats.stopped_by is not None:
+        if draw_bound(found) is not None:
             return NullCheck(again)
         if found.score != score:
             shown = f"{score.intersection}/{score.union}, not {found.intersection}/{found.union}"

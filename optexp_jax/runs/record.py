@@ -12,7 +12,7 @@ from optexp_jax.runs.database import RunStoreError, damaged, in_our_words
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.seals import seal
 
-FORMAT = 4
+FORMAT = 5
 STATES = ("waiting", "claimed", "done", "failed")
 KEYS = {"format", "id", "configuration", "inputs", "origin", "created", "sessions"}
 """What a run tells about itself."""
@@ -28,6 +28,8 @@ FOUND: Sequence[str] = (
     "recall",
     "single_iou",
     "p_value",
+    "held_out_iou",
+    "recurrence",
     "error",
     "seconds",
 )
@@ -44,7 +46,7 @@ SCHEMA = (
     owner TEXT, lease REAL,
     formula TEXT, iou REAL, intersection INTEGER, "union" INTEGER, upper_bound REAL, status TEXT,
     active INTEGER, precision REAL, recall REAL, single_iou REAL,
-    p_value REAL, error TEXT, seconds REAL, finished REAL,
+    p_value REAL, held_out_iou REAL, recurrence REAL, error TEXT, seconds REAL, finished REAL,
     result TEXT,
     digest TEXT
 )""",

@@ -5,11 +5,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept
 from optexp_jax.counts.scores import Score
 from optexp_jax.counts.unverified import UnverifiedStep
 from optexp_jax.explanation import (
     Explanation,
+    LengthOptimum,
     RunnerUp,
     SearchStats,
     Seconds,
@@ -20,7 +22,10 @@ from optexp_jax.explanation import (
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.operators import operator_from_json, operator_to_json
 from optexp_jax.runs.null import NullResult
+from optexp_jax.runs.other_images import OtherImagesResult
+from optexp_jax.runs.other_images_json import other_images_from_json, other_images_to_json
 from optexp_jax.runs.typed import make
+from optexp_jax.validation.families import sequential_p_value
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,8 @@ class UnitResult:
     error: str | None = None
     """Why there is no explanation."""
     seconds: float = 0.0
-    """All the work for the unit: counting, searching and the null model."""
+    """All the work for the unit: counting, searching, other images and the null model."""
+    other_images: OtherImagesResult | None = None
 
     def row(self) -> dict[str, Any]:
         """The unit as one flat row of a table."""
@@ -52,9 +58,12 @@ class UnitResult:
             "upper_bound": found.upper_bound,
             "gap": found.gap,
             "status": str(found.status),
+            "objective": found.objective.value,
             "p_value": None if self.null is None else self.null.p_value,
             "null_mean": None if self.null is None else self.null.mean,
             "null_highest": None if self.null is None else self.null.highest,
+            **dict.fromkeys(("p_family", "q_value")),  # of all units of a run, if it is known
+            **(OtherImagesResult() if self.other_images is None else self.other_images).row(),
             **_neuron_row(found),
             "runners_up": [
                 {"formula": str(other.formula), "iou": other.iou} for other in found.runners_up
@@ -72,11 +81,11 @@ class UnitResult:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, exactly; `from_json` reads it back."""
-        drawn = () if self.null is None else self.null.scores
         return {
             "unit": self.unit,
             "explanation": None if self.explanation is None else _explanation(self.explanation),
-            "null": None if self.null is None else [[x.intersection, x.union] for x in drawn],
+            "null": None if self.null is None else _null(self.null),
+            "other_images": other_images_to_json(self.other_images),
             "error": self.error,
             "seconds": self.seconds,
         }
@@ -90,9 +99,12 @@ class UnitResult:
             if data["null"] is not None:
                 if found is None:
                     raise ValueError("a unit without an explanation has nothing to compare")
-                scores = [Score(*_counts(*pair)) for pair in data["null"]]
-                null = NullResult.of(scores, found.score)
-            result = make(cls, {**data, "explanation": found, "null": null})
+                null = _read_null(data["null"], found.score)
+            other = other_images_from_json(data["other_images"])
+            if other is not None and found is None:
+                raise ValueError("a unit without an explanation has nothing to hold on others")
+            fields = {**data, "explanation": found, "null": null, "other_images": other}
+            result = make(cls, fields)
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
         _check_float(result.seconds)
@@ -117,7 +129,36 @@ class UnitResult:
                 seconds=Seconds(),
             )
             found = dataclasses.replace(found, stats=stats)
-        return self.unit, found, self.null, self.error
+        return self.unit, found, self.null, self.other_images, self.error
+
+
+def _null(null: NullResult) -> dict[str, Any]:
+    draws = [
+        [score.intersection, score.union, *([] if bound is None else [bound])]
+        for score, bound in zip(null.scores, null.upper_bounds, strict=True)
+    ]
+    return {"stop": null.stop, "draws": draws}
+
+
+def _read_null(data: Any, found: Score) -> NullResult:
+    if set(data) != {"stop", "draws"} or not isinstance(data["draws"], list):
+        raise ValueError(f"{data!r} is no comparison with chance")
+    scores: list[Score] = []
+    bounds: list[float | None] = []
+    for intersection, union, *bound in data["draws"]:
+        scores.append(Score(*_counts(intersection, union)))
+        for value in bound:
+            _check_float(value)
+        if len(bound) > 1:
+            raise ValueError(f"{bound!r} are more than one upper bound")
+        bounds.append(float(bound[0]) if bound else None)
+    stop = data["stop"]
+    if stop is not None and (type(stop) is not int or stop < 1):
+        raise ValueError(f"{stop!r} is no number of draws")
+    null = NullResult.of(scores, found, bounds, stop)
+    if stop is not None:
+        sequential_p_value(null.at_least, null.n, stop)
+    return null
 
 
 def _explanation(found: Explanation) -> dict[str, Any]:
@@ -127,6 +168,7 @@ def _explanation(found: Explanation) -> dict[str, Any]:
         "union": found.union,
         "upper_bound": found.upper_bound,
         "status": str(found.status),
+        "objective": found.objective.value,
         "stats": {
             **dataclasses.asdict(found.stats),
             "stopped_by": _plain(found.stats.stopped_by),
@@ -149,6 +191,16 @@ def _explanation(found: Explanation) -> dict[str, Any]:
             }
             for step in found.unverified
         ],
+        "by_length": [
+            {
+                "length": optimum.length,
+                "formula": optimum.formula.to_dict(),
+                "intersection": optimum.intersection,
+                "union": optimum.union,
+            }
+            for optimum in found.by_length
+        ],
+        "any_shape": found.any_shape,
         "within_truncated": found.within_truncated,
         "neuron": None if found.neuron is None else dataclasses.asdict(found.neuron),
     }
@@ -163,6 +215,9 @@ def _neuron_row(found: Explanation) -> dict[str, Any]:
         "active_share": neuron.active_share,
         "precision": found.precision,
         "recall": found.recall,
+        "f1": found.f1,
+        "cosine": found.cosine,
+        "phi": found.phi,
         "single_concept": neuron.single.concept,
         "single_iou": neuron.single.iou,
     }
@@ -174,6 +229,8 @@ def _plain(stopped_by: StoppedBy | None) -> str | None:
 
 
 def _read_explanation(data: Any) -> Explanation:
+    # Results from before these were told have none of them.
+    data = {"by_length": [], "any_shape": None, **data, "stats": {"way": None, **data["stats"]}}
     seconds = make(Seconds, data["stats"]["seconds"])
     in_vain = make(Speculative, data["stats"]["speculative"])
     stopped_by = data["stats"]["stopped_by"]
@@ -195,9 +252,11 @@ def _read_explanation(data: Any) -> Explanation:
         "intersection": intersection,
         "union": union,
         "status": Status(data["status"]),
+        "objective": Objective(data["objective"]),
         "stats": stats,
         "equivalents": _formulas(data["equivalents"]),
         "runners_up": tuple(_read_runner_up(other) for other in data["runners_up"]),
+        "by_length": tuple(_read_optimum(optimum) for optimum in data["by_length"]),
         "unverified": tuple(_read_unverified(step) for step in data["unverified"]),
         "neuron": _read_neuron(data["neuron"], intersection, union),
         "state": None,
@@ -209,6 +268,11 @@ def _read_runner_up(data: Any) -> RunnerUp:
     _counts(data["intersection"], data["union"])
     formula, equivalents = Formula.from_dict(data["formula"]), _formulas(data["equivalents"])
     return make(RunnerUp, {**data, "formula": formula, "equivalents": equivalents})
+
+
+def _read_optimum(data: Any) -> LengthOptimum:
+    _counts(data["intersection"], data["union"])
+    return make(LengthOptimum, {**data, "formula": Formula.from_dict(data["formula"])})
 
 
 def _read_unverified(data: Any) -> UnverifiedStep:

@@ -1,6 +1,6 @@
 """A run: a folder with the results of many units, which grows until all are done."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,18 +9,21 @@ from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.optimal import Optimal
 from optexp_jax.runs.columns import data_frame
 from optexp_jax.runs.configuration import Configuration, check_units
+from optexp_jax.runs.family import family_rows
 from optexp_jax.runs.inline import Inline
 from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.opening import make_opener
+from optexp_jax.runs.other_images import OtherImages
 from optexp_jax.runs.record import Counts
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.runner import Runner
 from optexp_jax.runs.settings import classes_in, describe, rebuild
-from optexp_jax.runs.sources import AbstractOpener, SourceIdentity, UnitSource
+from optexp_jax.runs.sources import AbstractOpener, UnitSource
 from optexp_jax.runs.store import RunStore
 from optexp_jax.runs.task import open_source
 from optexp_jax.runs.workers import LocalWorkers
+from optexp_jax.validation.groups import Groups
 
 if TYPE_CHECKING:
     import pandas
@@ -36,6 +39,8 @@ def explain_layer(
     *,
     units: Iterable[int] | None = None,
     null: NullModel | None = None,
+    other_images: OtherImages | None = None,
+    groups: "Sequence[Hashable] | Groups | None" = None,
     executor: Executor | None = None,
     in_flight: int | None = None,
     retry_failed: bool = False,
@@ -46,16 +51,29 @@ def explain_layer(
     A run that was stopped, however it ended, goes on where it was; one that was begun with another
     configuration is refused. `executor` is any `concurrent.futures.Executor`, such as
     `LocalWorkers(2)`; without one, units are done here, one after another. `in_flight` tasks are
-    given to it at a time. Units that failed are kept as they are unless `retry_failed`.
+    given to it at a time. Units that failed are kept as they are unless `retry_failed`. `groups`
+    has one label a sample, of videos or patients say: folds, resamples and the null model keep
+    samples of one group together.
     """
     method = Optimal() if method is None else method
+    if null is not None and getattr(method, "objective", "iou") in ("cosine", "phi"):
+        raise ValueError(
+            "The null model compares IoUs. Leave it out, or use objective='iou' or 'f1'."
+        )
     opened = open_source(source) if isinstance(source, AbstractOpener) else source
+    grouped = Groups.of(groups, opened.table.n_samples)
+    if groups is not None:
+        grouped = Groups.of(grouped.labels, grouped.n_samples)  # as they are read again: as text
+    if other_images is not None:
+        other_images.check(method, grouped)
     configuration = Configuration(
         method=method,
         units=check_units(range(opened.n_units) if units is None else list(units), opened.n_units),
         table=opened.table.fingerprint,
         source=opened.fingerprint,
         null=null,
+        other_images=other_images,
+        groups=None if groups is None else grouped.labels,
     )
     # Units in memory: nothing could open them again.
     inputs = describe(source) if isinstance(source, AbstractOpener) else None
@@ -69,12 +87,10 @@ def explain_layer(
         Runner(
             store,
             opener,
-            method,
-            null=null,
-            identity=SourceIdentity.of(opened),
+            configuration,
             executor=Inline() if executor is None else executor,
             in_flight=_capacity(executor) if in_flight is None else in_flight,
-            chunk=CHUNK if null is not None or _tells_at_once(executor) else 1,
+            chunk=CHUNK if null or other_images or _tells_at_once(executor) else 1,
             observer=observer,
         ).run()
     finally:
@@ -176,7 +192,9 @@ class Run:
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row a finished unit."""
-        return [result.row() for result in self.results]
+        results = self.results
+        family = family_rows(results)
+        return [result.row() | family.get(result.unit, {}) for result in results]
 
     def to_pandas(self, *, times: bool = True) -> "pandas.DataFrame":
         """The results as a data frame, one row a finished unit.

@@ -8,10 +8,9 @@ from collections import Counter
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from typing import Any
 
-from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.runs import task as tasks
+from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.inline import Inline
-from optexp_jax.runs.null import NullModel
 from optexp_jax.runs.observer import Observer
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.sources import AbstractOpener, SourceIdentity
@@ -34,10 +33,8 @@ class Runner:
         self,
         store: RunStore,
         opener: AbstractOpener,
-        method: AbstractMethod,
+        asked: Configuration,
         *,
-        null: NullModel | None = None,
-        identity: SourceIdentity | None = None,
         executor: Executor,
         in_flight: int = 1,
         chunk: int = 1,
@@ -45,9 +42,7 @@ class Runner:
     ):
         self._store = store
         self._opener = opener
-        self._method = method
-        self._null = null
-        self._identity = identity
+        self._asked = asked
         self._executor = executor
         self._in_flight = in_flight
         self._chunk = chunk
@@ -105,7 +100,16 @@ class Runner:
                 return
 
     def _submit(self, units: tuple[int, ...]) -> None:
-        task = Task(self._opener, self._method, units, self._null, self._identity)
+        asked = self._asked
+        task = Task(
+            self._opener,
+            asked.method,
+            units,
+            asked.null,
+            asked.other_images,
+            asked.groups,
+            SourceIdentity(asked.table, asked.source),
+        )
         try:
             future = self._executor.submit(run_task, task)
         except BrokenExecutor as error:

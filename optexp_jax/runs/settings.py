@@ -35,6 +35,7 @@ OWN_CLASSES: Mapping[str, str] = {
     "QuantityGuide": "optexp_jax.methods.beam.guides.quantity",
     "MMESHGuide": "optexp_jax.methods.beam.guides.mmesh",
     "NullModel": "optexp_jax.runs.null",
+    "OtherImages": "optexp_jax.runs.other_images",
     "StoredLayer": "optexp_jax.runs.layers",
     "SharedBitmaps": "optexp_jax.runs.shared",
 }

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -12,11 +12,19 @@ from optexp_jax.explain import explain
 from optexp_jax.internal.kernel_choice import Kernels, chosen_kernels, kernels
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.runs.null import NullModel, compare_with_null
+from optexp_jax.runs.other_images import (
+    OtherImages,
+    choose_unit_lengths,
+    explain_on_other_images,
+    method_of_length,
+)
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.sources import AbstractOpener, HasRanges, SourceIdentity, UnitSource
 from optexp_jax.runs.together import ExplainedTogether
 from optexp_jax.search.driver import Progress
 from optexp_jax.stores.store import DataFileError
+from optexp_jax.validation.groups import Groups
+from optexp_jax.validation.length import ChosenLength
 
 SOURCE_ERRORS = (DataFileError, OSError)
 """What tells of the data and not of a unit. It stops the run, and its units wait for the mend."""
@@ -62,6 +70,9 @@ class Task:
     method: AbstractMethod
     units: tuple[int, ...]
     null: NullModel | None = None
+    other_images: OtherImages | None = None
+    groups: tuple[str, ...] | None = None
+    """Which samples belong together, one label a sample."""
     identity: SourceIdentity | None = None
     """Of the source that the run began with."""
     kernels: Kernels = field(default_factory=chosen_kernels)
@@ -80,8 +91,8 @@ def listen(tell: Tell | None) -> None:
 def run_task(task: Task) -> list[UnitResult]:
     """Explain the units of a task, telling of each; what fails is a result too.
 
-    With a null model all units are done when the last draw is, else one after another. An error of
-    the data is raised: no unit is to blame for it.
+    With a null model or other images all units are done when the last draw or resample is, else
+    one after another. An error of the data is raised: no unit is to blame for it.
     """
     try:
         with kernels(task.kernels):
@@ -98,25 +109,84 @@ def _run_task(task: Task) -> list[UnitResult]:
     start = time.perf_counter()
     counts = _count_all(source, task.units)
     counting = (time.perf_counter() - start) / len(task.units)
+    groups = Groups.of(task.groups, source.table.n_samples)
+    together = task.null is not None or task.other_images is not None
+    chosen = _choose_lengths(task, source, groups, counts)
     results: list[UnitResult] = []
     reports = _Reports()
-    firing = [counted for counted in counts if counted is not None and counted.size]
-    together = ExplainedTogether(source.table, reports.of(task.method), firing)
+    firing = [
+        counted
+        for unit, counted in zip(task.units, counts, strict=True)
+        if counted is not None and counted.size and unit not in chosen
+    ]
+    grouped = ExplainedTogether(source.table, reports.of(task.method), firing)
     for unit, counted in zip(task.units, counts, strict=True):
         _tell(UnitStarted(unit))
         reports.begin(unit)
-        if counted is None or not counted.size:
-            results.append(_run_alone(reports.of(task.method), source, unit, counted))
+        if counted is None or not counted.size or unit in chosen:
+            method = reports.of(method_of_length(task.method, chosen.get(unit)))
+            results.append(_run_alone(method, source, unit, counted))
         else:
-            results.append(_run_next(together, unit, counting))
-        if task.null is None:
+            results.append(_run_next(grouped, unit, counting))
+        if not together:
             _tell(UnitFinished(results[-1]))
-    if task.null is None:
+    if not together:
         return results
-    results = _with_null(task.null, source, task.method, results)
+    if task.other_images is not None:
+        results = _with_other_images(task, source, groups, chosen, results)
+    if task.null is not None:
+        results = _with_null(task.null, source, task.method, groups, results)
     for result in results:
         _tell(UnitFinished(result))
     return results
+
+
+def _choose_lengths(
+    task: Task, source: UnitSource, groups: Groups, counts: Sequence[NeuronCounts | None]
+) -> Mapping[int, ChosenLength]:
+    """Of units that can be counted and are active; the others fail on their own."""
+    asked = task.other_images
+    if asked is None or asked.length is None:
+        return {}
+    counted = dict(zip(task.units, counts, strict=True))
+    active = {unit: each for unit, each in counted.items() if each is not None and each.size}
+    return choose_unit_lengths(asked, groups, source.table, active, task.method)
+
+
+def _with_other_images(
+    task: Task,
+    source: UnitSource,
+    groups: Groups,
+    chosen: Mapping[int, ChosenLength],
+    results: list[UnitResult],
+) -> list[UnitResult]:
+    """The results with what folds and resamples of the images say of them, if they can."""
+    assert task.other_images is not None
+    found = {each.unit: each.explanation for each in results if each.explanation is not None}
+    start = time.perf_counter()
+    try:
+        counts = dict(zip(found, source.counts(list(found)), strict=True)) if found else {}
+        told = explain_on_other_images(
+            task.other_images, groups, source.table, counts, found, task.method, chosen
+        )
+    except SOURCE_ERRORS:
+        raise
+    except Exception as error:
+        return _all_failed(results, error)
+    share = (time.perf_counter() - start) / max(len(found), 1)
+    return [
+        dataclasses.replace(each, other_images=told[each.unit], seconds=each.seconds + share)
+        if each.unit in told
+        else each
+        for each in results
+    ]
+
+
+def _all_failed(results: Sequence[UnitResult], error: Exception) -> list[UnitResult]:
+    text = _text(error)
+    return [
+        UnitResult(each.unit, error=each.error or text, seconds=each.seconds) for each in results
+    ]
 
 
 _place: ContextVar[str] = ContextVar("place", default="")
@@ -188,21 +258,21 @@ def _run_alone(
 
 
 def _with_null(
-    null: NullModel, source: UnitSource, method: AbstractMethod, results: list[UnitResult]
+    null: NullModel,
+    source: UnitSource,
+    method: AbstractMethod,
+    groups: Groups,
+    results: list[UnitResult],
 ) -> list[UnitResult]:
     """The results with what the null model says of them, if it can."""
     found = {each.unit: each.explanation for each in results if each.explanation is not None}
     start = time.perf_counter()
     try:
-        compared = compare_with_null(null, source, found, method) if found else {}
+        compared = compare_with_null(null, source, found, method, groups) if found else {}
     except SOURCE_ERRORS:
         raise
     except Exception as error:
-        text = _text(error)
-        return [
-            UnitResult(each.unit, error=each.error or text, seconds=each.seconds)
-            for each in results
-        ]
+        return _all_failed(results, error)
     share = (time.perf_counter() - start) / max(len(found), 1)
     return [
         dataclasses.replace(each, null=compared[each.unit], seconds=each.seconds + share)
@@ -240,7 +310,7 @@ class _Reports:
             UnitProgress(
                 self._unit,
                 None if best is None else str(best.formula),
-                0.0 if best is None else best.score.iou,
+                progress.value,
                 progress.upper_bound,
                 float(progress.gap),
             )

@@ -1,6 +1,7 @@
 """Stored JSON as dataclasses: every field there, none besides, each of the type it should have."""
 
 import dataclasses
+import enum
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -29,6 +30,8 @@ def fits(value: object, hint: Any) -> bool:
         return isinstance(value, (int, hint)) and not isinstance(value, bool)
     if origin is Callable:
         return False  # functions cannot be stored
+    if isinstance(hint, type) and issubclass(hint, enum.StrEnum):
+        return value in list(hint)  # Settings keep the string, of which the class makes its own.
     return not isinstance(hint, type) or isinstance(value, hint)
 
 

@@ -31,6 +31,10 @@ class UnitCheck:
     """Draws of the null model, if there is one."""
     draws_again: int = 0
     """How many of them were done again."""
+    resamples: int | None = None
+    """Searches on folds and resamples of the images, if there are any."""
+    resamples_again: int = 0
+    """How many of them were done again."""
 
     @property
     def good(self) -> bool:
@@ -45,4 +49,7 @@ class UnitCheck:
             parts.append(f"runners-up {'' if self.others_proved else 'not '}re-proved")
         if self.draws is not None:
             parts.append(f"{self.draws_again} of {self.draws} draws done again")
+        if self.resamples is not None:
+            again = f"{self.resamples_again} of {self.resamples}"
+            parts.append(f"{again} searches on folds and resamples done again")
         return ", ".join(parts)

@@ -4,24 +4,31 @@ import itertools
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Bool
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formulas.formula import Formula
+from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.conformity import conformity_faults, ranking
 from optexp_jax.runs.located_counts import LocatedCounts, count_located
 from optexp_jax.runs.null_check import NullCheck, check_null
+from optexp_jax.runs.objective_reproof import reprove_objective
+from optexp_jax.runs.other_images import method_of_length
+from optexp_jax.runs.other_images_check import check_other_images
 from optexp_jax.runs.raw_maps import RawMaps
 from optexp_jax.runs.reproof import Prover, Reproofs, StoredClaim
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
 from optexp_jax.runs.unit_check import ClaimOutcome, UnitCheck
+from optexp_jax.validation.groups import Groups
 
 __all__ = ["ClaimOutcome", "UnitCheck", "Verification", "verify_run"]
 
@@ -101,11 +108,19 @@ class Verification:
     asked: Configuration
     time_limit: float = 60.0
     raw: RawMaps | None = None
-    _prover: Prover = field(init=False)
+    _provers: dict[FormulaSpace, Prover] = field(default_factory=dict, repr=False)
+    """Of each space of formulas that a unit was asked about."""
 
-    def __post_init__(self) -> None:
-        space = self.asked.method.formula_space
-        object.__setattr__(self, "_prover", Prover(self.source.table, space, self.time_limit))
+    def _prover(self, space: FormulaSpace) -> Prover:
+        if space not in self._provers:
+            self._provers[space] = Prover(self.source.table, space, self.time_limit)
+        return self._provers[space]
+
+    def _space(self, result: UnitResult) -> FormulaSpace:
+        """The formulas that a unit's result is about: its length may have been chosen."""
+        other = result.other_images
+        method = method_of_length(self.asked.method, None if other is None else other.chosen)
+        return method.formula_space
 
     def forecast(self, results: Sequence[UnitResult]) -> Forecast:
         """How long a check will take; one unit is counted to know."""
@@ -116,7 +131,7 @@ class Verification:
             counting = time.perf_counter() - start
             if counting > LONG:
                 break
-        proof = self._prover.seconds_a_unit
+        proof = self._prover(self.asked.method.formula_space).seconds_a_unit
         return Forecast(len(results), counting, self.time_limit if proof is None else proof)
 
     def check(self, results: Sequence[UnitResult]) -> Iterator[UnitCheck]:
@@ -158,25 +173,42 @@ class Verification:
                 unit.faults += _score_faults(unit.counted, unit.found, unit.raw)
                 unit.faults += _neuron_faults(unit.counted, unit.found, unit.raw)
             unit.claim = None if unit.faults else self._claim(unit)
-            if self.asked.null is None:
+            if self.asked.null is None and self.asked.other_images is None:
                 unit.bitmap = None
         counting = (time.perf_counter() - start) / len(batch)
-        claims = [unit.claim for unit in batch if unit.claim is not None]
-        proofs = self._prover.prove(claims)
+        claims: dict[FormulaSpace, list[StoredClaim]] = {}
+        for unit in batch:
+            if unit.claim is not None and not _is_curved(unit.found):
+                claims.setdefault(self._space(unit.result), []).append(unit.claim)
+        proofs = {space: self._prover(space).prove(some) for space, some in claims.items()}
         for unit in batch:
             unit.seconds = counting
-            yield self._conclude(unit, None if unit.claim is None else next(proofs))
+            if unit.claim is None:
+                yield self._conclude(unit, None)
+            elif _is_curved(unit.found):
+                yield self._conclude(unit, self._reprove_curved(unit, unit.claim))
+            else:
+                yield self._conclude(unit, next(proofs[self._space(unit.result)]))
+
+    def _reprove_curved(self, unit: _Checked, claim: StoredClaim) -> Reproofs:
+        """The proof for an objective that is no function of the IoU alone."""
+        start, space = time.perf_counter(), self._space(unit.result)
+        best, listed = reprove_objective(self.source.table, claim.neuron, space, unit.found), None
+        if claim.listed is not None and best.better is None:
+            listed = self._prover(space).prove_list(claim, claim.listed)
+        return Reproofs(best, listed, time.perf_counter() - start)
 
     def _claim(self, unit: _Checked) -> StoredClaim | None:
         """What the result says of all formulas, if it says anything."""
         found = unit.found
         if found.status is Status.OPTIMAL:
-            lists = self.asked.method.formula_space.lists
+            lists = self._space(unit.result).lists
             listed = tuple(each.score for each in ranking(found)) if lists else None
             return StoredClaim(unit.counted.neuron, found.score, listed)
         if found.upper_bound >= 1.0:
             return None
-        return StoredClaim(unit.counted.neuron, Score(*found.upper_bound.as_integer_ratio()))
+        highest = _highest_iou(found)
+        return StoredClaim(unit.counted.neuron, Score(*highest.as_integer_ratio()))
 
     def _conclude(self, unit: _Checked, proof: Reproofs | None) -> UnitCheck:
         """All that was checked of a unit, its draws last."""
@@ -191,8 +223,18 @@ class Verification:
         asked, drawn = self.asked, unit.result.null
         if not faults and asked.null is not None and drawn is not None and unit.bitmap is not None:
             table, limit = self.source.table, self.time_limit
-            null = check_null(asked.null, drawn, table, unit.bitmap, asked.method, limit)
+            groups = Groups.of(asked.groups, table.n_samples)
+            null = check_null(asked.null, drawn, table, unit.bitmap, asked.method, limit, groups)
             faults = list(null.faults)
+        other, resampled = unit.result.other_images, None
+        if not faults and asked.other_images is not None and other is not None:
+            assert unit.bitmap is not None
+            table = self.source.table
+            groups = Groups.of(asked.groups, table.n_samples)
+            resampled = check_other_images(
+                asked.other_images, groups, other, table, unit.bitmap, asked.method, self.time_limit
+            )
+            faults = list(resampled.faults)
         proving = 0.0 if proof is None else proof.seconds
         return UnitCheck(
             unit.result.unit,
@@ -202,8 +244,10 @@ class Verification:
             unit.seconds + proving + time.perf_counter() - start,
             on_data=unit.raw is not None,
             others_proved=others_proved,
-            draws=None if self.asked.null is None else self.asked.null.n,
+            draws=None if asked.null is None or drawn is None else drawn.n,
             draws_again=null.again,
+            resamples=None if resampled is None else resampled.total,
+            resamples_again=0 if resampled is None else resampled.again,
         )
 
 
@@ -212,12 +256,26 @@ def judge_claim(found: Explanation, proof: Reproofs) -> tuple[ClaimOutcome, list
     best, claims_optimum = proof.best, found.status is Status.OPTIMAL
     if best.better is not None:
         better = f"{best.better.intersection}/{best.better.union}"
+        if found.objective is not Objective.IOU:
+            fault = f"a formula has a higher {found.objective.label}, at the IoU {better}"
+            return ClaimOutcome.DISPROVED, [f"{fault}, {best.how}"]
         return ClaimOutcome.DISPROVED, [f"a formula has the IoU {better}, {best.how}"]
     if claims_optimum and best.first is not None and best.first != found.formula:
         return ClaimOutcome.DISPROVED, [f"{best.first} is level and comes first"]
     if best.proved:
         return ClaimOutcome.REPROVED if claims_optimum else ClaimOutcome.BOUND_HOLDS, []
     return ClaimOutcome.NOT_REPROVED, []
+
+
+def _is_curved(found: Explanation) -> bool:
+    """Whether another formula than that of the highest IoU may be the best."""
+    return found.objective in (Objective.COSINE, Objective.PHI)
+
+
+def _highest_iou(found: Explanation) -> Fraction:
+    """The IoU that goes with the upper bound: F1 is `2·IoU / (1 + IoU)`."""
+    bound = Fraction(found.upper_bound)
+    return bound / (2 - bound) if found.objective is Objective.F1 else bound
 
 
 def _list_faults(proof: Reproofs) -> list[str]:

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from optexp_jax.internal.child_process import live_under_parent
 from optexp_jax.runs import task as tasks
 from optexp_jax.runs.call import Call
 
@@ -217,9 +218,7 @@ def _environment(one_thread: bool) -> Generator[None]:
 
 def _work(pipe: Connection) -> None:
     """The life of a worker: call what comes down the pipe, until its end."""
-    # Ctrl-C reaches all processes of a terminal; what it means is the parent's affair.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    live_under_parent()
     tasks.listen(lambda message: pipe.send((_TOLD, message)))
     with contextlib.suppress(EOFError, OSError):
         pipe.send(_READY)
@@ -236,14 +235,6 @@ def _work(pipe: Connection) -> None:
                 raise
             except Exception as error:  # the answer cannot be pickled
                 pipe.send((_ERROR, RuntimeError(f"{type(error).__name__}: {error}")))
-
-
-def _end_with_parent() -> None:
-    """Do not go on for nobody when the parent was killed in the middle of a task."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _cause(code: int | None) -> str:

@@ -11,6 +11,7 @@ from jaxtyping import Float64, Int64
 
 from optexp_jax.explanation import (
     Explanation,
+    LengthOptimum,
     RunnerUp,
     SearchStats,
     Speculative,
@@ -75,6 +76,12 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
 
     family: str = "custom"
     """The name of the family of bounds, for the record."""
+    way: str | None = None
+    """Which of its ways the family took, and why."""
+    by_length: tuple[LengthOptimum, ...] = ()
+    """Proved optima of shorter formulas, where they are a by-product."""
+    any_shape: float | None = None
+    """An IoU that no Boolean function of as many concepts exceeds, if the problem asks for it."""
 
     def __init__(self, batch_size: int) -> None:
         self.batch_size = batch_size
@@ -103,6 +110,10 @@ class AbstractSpace(abc.ABC, Generic[Nodes]):
         """
         return False
 
+    def concept_intersections(self) -> Int64[np.ndarray, " concepts"] | None:
+        """Active locations of every concept, if the search has counted them by now."""
+        return None
+
     @abc.abstractmethod
     def shortest(self, nodes: Nodes) -> Int64[np.ndarray, " nodes"]:
         """The length of the shortest formula that each node stands for."""
@@ -121,15 +132,23 @@ class Progress:
 
     incumbent: Candidate | None
     upper_bound: float
-    """No formula has a higher IoU than this."""
+    """No formula has a higher IoU than this, or a higher value of another objective."""
     nodes: int
     """Nodes that wait in the frontier."""
     seconds: float
+    metric: float | None = None
+    """The incumbent's value of the objective; None where that is its IoU."""
+
+    @property
+    def value(self) -> float:
+        """What the incumbent reaches, of what `upper_bound` bounds."""
+        if self.metric is not None:
+            return self.metric
+        return 0.0 if self.incumbent is None else self.incumbent.score.value
 
     @property
     def gap(self) -> float:
-        iou = 0.0 if self.incumbent is None else self.incumbent.score.iou
-        return self.upper_bound / iou - 1 if iou else np.inf
+        return self.upper_bound / self.value - 1 if self.value else np.inf
 
 
 @dataclass(frozen=True)
@@ -188,12 +207,14 @@ class Search(Generic[Nodes]):
         neuron_size: int,
         incumbent: Incumbent | None = None,
         order: AbstractOrder | None = None,
+        highest: float = 1.0,
         fallback: Callable[[], list[Candidate]] | None = None,
     ):
         """`open_space` opens a space anew, to begin with and if one has to be given up.
 
-        `order` is that in which nodes are expanded; best-first unless told. `fallback` finds
-        formulas, without compiling anything, where there was no time for the root.
+        `order` is that in which nodes are expanded; best-first unless told. `highest` is the
+        highest value that a formula can have. `fallback` finds formulas, without compiling
+        anything, where there was no time for the root.
         """
         self._order = order
         self._fallback = fallback
@@ -212,10 +233,15 @@ class Search(Generic[Nodes]):
         self._standing: _Standing[Nodes] | None = None
         self._within_turn = False
         """Whether a turn was begun and did not come to its end."""
-        self._proved = 1.0
+        self._proved = highest
         """The lowest upper bound so far. It held for all formulas then, so it still does."""
         self._done: list[_Work] = []
         """What the popped nodes added to the counters, `[counter, node]`."""
+
+    @property
+    def space(self) -> AbstractSpace[Nodes]:
+        """What is searched."""
+        return self._space
 
     def run(self, limits: StoppingCriteria) -> Explanation:
         """Begin, or go on, until the proof is complete or one of these limits is reached."""
@@ -321,9 +347,9 @@ class Search(Generic[Nodes]):
         return standing
 
     def _check(self, candidate: Candidate) -> None:
-        if candidate.score.iou > self._proved:
+        if candidate.score.value > self._proved:
             raise InadmissibleBoundError(
-                f"{candidate.formula} has IoU {candidate.score.iou}, above {self._proved}, which "
+                f"{candidate.formula} has IoU {candidate.score.value}, above {self._proved}, which "
                 "was to hold for all formulas. The bounds in use are not admissible; look for the "
                 "cause with optexp_jax.testing.check_admissible."
             )
@@ -352,6 +378,8 @@ class Search(Generic[Nodes]):
             status=Status.OPTIMAL if proved else Status.FEASIBLE,
             equivalents=() if best is None else best.equivalents,
             runners_up=tuple(map(_runner_up, others)),
+            by_length=self._by_length(proved),
+            any_shape=self._space.any_shape,
             within_truncated=self._incumbent.within_truncated,
             state=None if proved else self,
             stats=SearchStats(
@@ -362,6 +390,7 @@ class Search(Generic[Nodes]):
                 speculative=self._speculative(),
                 compilations=self._compilations,
                 bounds=self._space.family,
+                way=self._space.way,
                 kernels=used_kernels().value,
                 bounds_on=self._place.platform,
                 float64_fault=self._place.fault,
@@ -369,6 +398,15 @@ class Search(Generic[Nodes]):
                 seconds=self._clock.seconds(),
             ),
         )
+
+    def _by_length(self, proved: bool) -> tuple[LengthOptimum, ...]:
+        """Of shorter formulas, and of all of them once that is proved."""
+        best, shorter = self._incumbent.best, self._space.by_length
+        if best is None or not proved or not shorter:
+            return shorter
+        score, length = best.score, shorter[-1].length + 1
+        whole = LengthOptimum(length, best.formula, score.intersection, score.union)
+        return (*shorter, whole)
 
     def _speculative(self) -> Speculative:
         """What was done for nodes whose bound turned out to be below the best formula."""

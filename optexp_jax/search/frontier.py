@@ -5,9 +5,9 @@ one sorted *run* of arrays; the heap on the host holds one entry a run, keyed by
 remaining node. No Python object is made for a node before it is popped.
 """
 
-import copy
 import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import jax
@@ -48,67 +48,77 @@ class _Ordered(Generic[Nodes]):
         return take(self, np.lexsort((queued.priority, -queued.upper, self.keys)))
 
 
-class _Run(Generic[Nodes]):
-    """What is left of one sorted batch. It does not change: `after` makes another one."""
+class _Batch(Generic[Nodes]):
+    """One sorted batch of nodes, as it was pushed."""
 
-    def __init__(self, ordered: _Ordered[Nodes], age: int, position: int = 0):
+    def __init__(self, ordered: _Ordered[Nodes], age: int):
         self.ordered = ordered
         self.queued = queued = ordered.queued
         self.age = age
-        self.position = position
-        self._by_bound = bool(ordered.keys[0] == ordered.keys[-1]) if len(queued) else True
-        # Ascending, as `np.searchsorted` wants them.
-        self._order = -queued.upper
-        self._highest = queued.upper
-        if not self._by_bound:  # The highest bound from each node on.
-            self._highest = np.maximum.accumulate(queued.upper[::-1])[::-1]
+        keys = ordered.keys
+        self.key = float(keys[0]) if len(keys) and keys[0] == keys[-1] else None
+        """The key of all nodes, if they have the same: then they stand by their bounds."""
+        # Ascending, as `searchsorted` wants them.
+        self.order = -queued.upper
+        self.highest = queued.upper
+        if self.key is None:  # The highest bound from each node on.
+            self.highest = np.maximum.accumulate(queued.upper[::-1])[::-1]
         for part in jax.tree.leaves(queued):
             part.flags.writeable = False  # What is popped is a view, and may have to be put back.
 
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Run(Generic[Nodes]):
+    """What is left of a batch: its nodes from a position on."""
+
+    batch: _Batch[Nodes]
+    position: int = 0
+
     def __len__(self) -> int:
-        return len(self._order) - self.position
+        return len(self.batch.order) - self.position
 
     @property
     def key(self) -> "Key":
         """The first node that is left comes before those of greater keys; then older runs do."""
-        at = self.position
-        first = float(self.ordered.keys[at])
-        return first, float(self._order[at]), int(self.queued.priority[at]), self.age
+        at, batch = self.position, self.batch
+        first = float(batch.ordered.keys[at])
+        return first, float(batch.order[at]), int(batch.queued.priority[at]), batch.age
 
     @property
     def upper(self) -> float:
         """The highest bound that is left."""
-        return float(self._highest[self.position])
+        return float(self.batch.highest[self.position])
 
     def before(self, other: "tuple[Key, _Run[Nodes]] | None") -> int:
         """How many nodes, one at least, come before the first of another run, if there is one."""
         if other is None:
             return len(self)
         key, order, *_ = other[0]
-        keys = self.ordered.keys
-        lower, level = (int(np.searchsorted(keys, key, side)) for side in ("left", "right"))
+        batch, keys = self.batch, self.batch.ordered.keys
+        lower, level = 0, len(keys)
+        if batch.key != key:
+            lower, level = (int(keys.searchsorted(key, side)) for side in ("left", "right"))
         # Those of a higher bound do for sure; equals are looked at one by one.
-        higher = lower + int(np.searchsorted(self._order[lower:level], order))
+        higher = lower + int(batch.order[lower:level].searchsorted(order))
         return max(higher - self.position, 1)
 
     def after(self, taken: int) -> "_Run[Nodes]":
         """The run without so many of its best nodes."""
-        rest = copy.copy(self)
-        rest.position += taken
-        return rest
+        return _Run(self.batch, self.position + taken)
 
     def from_threshold(self, threshold: float) -> "_Run[Nodes]":
         """The run without nodes whose bound is below the threshold."""
-        if self._by_bound:
-            end = int(np.searchsorted(self._order, -threshold, side="right"))
-            if end == len(self._order):
+        batch, start = self.batch, self.position
+        if batch.key is not None:
+            end = int(batch.order.searchsorted(-threshold, "right"))
+            if end == len(batch.order):
                 return self
-            rest = take(self.ordered, slice(self.position, max(end, self.position)))
+            rest = take(batch.ordered, slice(start, max(end, start)))
         else:
-            left = take(self.ordered, slice(self.position, None))
+            left = take(batch.ordered, slice(start, None))
             rest = take(left, np.flatnonzero(left.queued.upper >= threshold))
         # A copy lets go of the nodes that were dropped.
-        return _Run(jax.tree.map(np.copy, rest), self.age)
+        return _Run(_Batch(jax.tree.map(np.copy, rest), batch.age))
 
 
 Key = tuple[float, float, int, int]
@@ -153,7 +163,7 @@ class Frontier(Generic[Nodes]):
                 f"keys of {type(self._order).__name__} must be a number for each of "
                 f"{len(queued)} nodes; got {keys!r}."
             )
-        run = _Run(_Ordered(queued, keys).sorted(), self._pushed)
+        run = _Run(_Batch(_Ordered(queued, keys).sorted(), self._pushed))
         heapq.heappush(self._heap, (run.key, run))
         self._pushed += 1
         self._size += len(run)
@@ -166,10 +176,10 @@ class Frontier(Generic[Nodes]):
         n_popped = 0
         while self._heap and n_popped < most:
             run = self._heap[0][1]
+            age, position = run.batch.age, run.position
             n = min(most - n_popped, run.before(min(self._heap[1:3], default=None)))
-            start = taken[run.age].start if run.age in taken else run.position
-            taken[run.age] = slice(start, run.position + n)
-            source[run.age] = run.ordered
+            start = taken[age].start if age in taken else position
+            taken[age], source[age] = slice(start, position + n), run.batch.ordered
             n_popped += n
             rest = run.after(n)
             if len(rest):

@@ -50,7 +50,10 @@ def host_beam(problem: Problem) -> list[Candidate]:
         beam = sorted(longer, key=lambda label: -label.score.ratio)[:WIDTH]
         found += beam[:1]
     return [
-        Candidate(Formula(tuple(table.names[k] for k in best.concepts), best.operators), best.score)
+        Candidate(
+            Formula(tuple(table.names[k] for k in best.concepts), best.operators),
+            problem.score(best.score.intersection, best.score.union - neuron.size),
+        )
         for best in found
     ]
 

@@ -108,6 +108,7 @@ def just_below(iou: float) -> float:
 class Incumbent:
     """The best candidates so far, and MinIoU: nothing below it can be one of those wanted.
 
+    What is called IoU here is the value of the scores, `I / (base + E)` where a problem has a base.
     When only the best is wanted, MinIoU also rises with lower estimates of formulas that nobody
     has looked at yet. What is offered takes effect at once or, if an exception comes in between,
     not at all: `pool` is replaced as a whole.
@@ -143,7 +144,7 @@ class Incumbent:
 
     @property
     def iou(self) -> float:
-        return 0.0 if self.best is None else self.best.score.iou
+        return 0.0 if self.best is None else self.best.score.value
 
     @property
     def threshold(self) -> float:
@@ -158,7 +159,7 @@ class Incumbent:
     def offer(self, candidate: Candidate) -> None:
         """Take the candidate if it is wanted; ones that overlap nothing never are."""
         # Rounding never puts a higher ratio below a lower one.
-        if not candidate.score.intersection or candidate.score.iou < self.threshold:
+        if not candidate.score.intersection or candidate.score.value < self.threshold:
             return
         if self.keep.only_best:
             if self._improves(candidate):
@@ -172,8 +173,7 @@ class Incumbent:
         best = self.best
         if best is None or candidate.formula is best.formula:  # A canonical form takes long.
             return best is None
-        ours, theirs = candidate.score, best.score
-        ahead = ours.intersection * theirs.union - theirs.intersection * ours.union
+        ahead = candidate.score.ahead_of(best.score)
         if ahead or len(candidate.formula) > len(best.formula):  # The order begins with length.
             return ahead > 0
         return self._order(candidate.formula) < self._order(best.formula)
@@ -211,7 +211,7 @@ class Incumbent:
             last = self._pool.leaders[self.keep.pool_size - 1].candidate
             # Bounds are rounded up, so only a perfect score is sure to be level with them.
             perfect = last.score.intersection == last.score.union
-            surely_reached = 1.0 if perfect else just_below(last.score.iou)
-            beats_all = np.minimum(upper, 1.0) <= surely_reached
+            surely_reached = np.inf if perfect else just_below(last.score.value)
+            beats_all = upper <= surely_reached
             kept &= ~beats_all | (shortest <= len(last.formula))
         return kept

@@ -1,10 +1,12 @@
 """A problem: what a search is asked to do, with the device arrays that bounds are made of."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool
 
 from optexp_jax.concepts.table import ConceptTable
@@ -16,6 +18,7 @@ from optexp_jax.counts.quantities import (
     concept_quantities,
     neuron_quantities,
 )
+from optexp_jax.counts.scores import PivotScore, Score
 from optexp_jax.formulas.operators import Operator
 
 
@@ -27,6 +30,35 @@ class Problem:
     neuron: NeuronCounts
     length: int
     operators: tuple[Operator, ...]
+    base: Fraction | None = None
+    """What every union has besides extras: formulas are compared by `I / (base + E)`.
+
+    None is |N|, and makes that the IoU. Any positive number will do
+    (`docs/explanation/trade_off.md`).
+    """
+    any_shape: bool = False
+    """Whether to tell how high the IoU of formulas of any other shape can be."""
+    only_best: bool = True
+    """Whether the best formula is wanted alone, without runners-up."""
+
+    @property
+    def rounded_base(self) -> float:
+        """The base, correctly rounded."""
+        return float(self.neuron.size) if self.base is None else float(self.base)
+
+    @property
+    def highest(self) -> float:
+        """No formula has a higher value: all active locations and no extras, rounded up."""
+        if self.base is None:
+            return 1.0
+        return float(np.nextafter(float(self.neuron.size / self.base), np.inf))
+
+    def score(self, inside: int, outside: int) -> Score:
+        """The score of a formula with so many active locations, and so many extras."""
+        size = self.neuron.size
+        if self.base is None:
+            return Score(inside, size + outside)
+        return PivotScore(inside, size + outside, self.base - size)
 
     @property
     def depth(self) -> int:

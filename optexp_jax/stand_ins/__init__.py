@@ -15,6 +15,7 @@ from optexp_jax.stand_ins.counted import (
     CountedUnit,
     counted_ade20k,
     counted_broden,
+    counted_streets,
     counted_unit,
 )
 from optexp_jax.stand_ins.disjoint import disjoint_scenes
@@ -35,6 +36,7 @@ __all__ = [
     "broden_scenes",
     "counted_ade20k",
     "counted_broden",
+    "counted_streets",
     "counted_unit",
     "disjoint_scenes",
     "hard_cases",

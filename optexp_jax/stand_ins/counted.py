@@ -89,6 +89,37 @@ def counted_ade20k(seed: int = 0, n_concepts: int = 847) -> ConceptTable:
     )
 
 
+def counted_streets(seed: int = 0, n_samples: int = 468) -> ConceptTable:
+    """Like CamVid with colours and positions: 28 concepts, about 700 signatures.
+
+    A location has one of eleven classes or none, one of eleven colours, and its thirds downwards
+    and across.
+    """
+    rng = np.random.default_rng(seed)
+    groups = {"class": 11, "colour": 11, "row": 3, "column": 3}
+    names = [f"{group}-{k}" for group, size in groups.items() for k in range(size)]
+    categories = [group for group, size in groups.items() for _ in range(size)]
+    n_locations = n_samples * 112 * 112
+    classes = rng.dirichlet(np.full(12, 0.6), size=3)  # of each third from the top down
+    colours = rng.dirichlet(np.full(11, 0.15), size=12)
+    shares = classes.T[:, None, :, None] * colours[:, :, None, None] * np.full((1, 1, 3, 3), 1 / 9)
+    sizes = rng.poisson(shares * rng.lognormal(0.0, 0.5, shares.shape) * n_locations)
+    kind, colour, row, column = (part.reshape(-1) for part in np.indices(sizes.shape))
+    there = np.flatnonzero(sizes.reshape(-1) > 30)
+    sets = [
+        [
+            *([int(kind[k])] if kind[k] < 11 else []),
+            11 + int(colour[k]),
+            22 + int(row[k]),
+            25 + int(column[k]),
+        ]
+        for k in there
+    ]
+    return ConceptTable.from_signatures(
+        sets, sizes.reshape(-1)[there], names, categories=categories
+    )
+
+
 def counted_unit(table: ConceptTable, seed: int, kind: str = "mixed") -> CountedUnit:
     """A neuron of a kind: mixed, weak, random, broad or dominant."""
     rng = np.random.default_rng(seed)

@@ -47,6 +47,11 @@ class Groups:
         return len(self.names)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The name of each sample's group."""
+        return tuple(self.names[group] for group in self.member.tolist())
+
+    @property
     def n_samples(self) -> int:
         return len(self.member)
 

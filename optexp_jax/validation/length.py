@@ -5,14 +5,16 @@ import math
 import statistics
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.explain import check_question, firing
+from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.optimal import Optimal
 from optexp_jax.validation.groups import Groups
 from optexp_jax.validation.held_out import HeldOut, score_folds
-from optexp_jax.validation.resamples import make_folds
+from optexp_jax.validation.resamples import Folds, make_folds
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,20 @@ class ChosenLength:
     length: int
     compared: tuple[ComparedLength, ...]
 
+    @classmethod
+    def of(cls, scored: Sequence[HeldOut]) -> "ChosenLength":
+        """The choice among the lengths 1, 2, ..., each with its held-out scores."""
+        best = max(scored, key=_mean)  # the shortest of those that are level
+        compared = tuple(
+            _compared(length, each, best) for length, each in enumerate(scored, start=1)
+        )
+        return cls(next(each.length for each in compared if each.as_good), compared)
+
+    @property
+    def held_out(self) -> HeldOut:
+        """Of formulas of the chosen length."""
+        return self.compared[self.length - 1].held_out
+
     def __str__(self) -> str:
         told = ", ".join(f"{each.length}: {each.held_out.iou:.4f}" for each in self.compared)
         return f"length {self.length} (held-out IoU by length {told})"
@@ -63,15 +79,33 @@ def choose_length(
     check_question(table, method)
     counts = firing(table, neuron)
     dealt = make_folds(Groups.of(groups, table.n_samples), folds, seed)
-    scored: dict[int, HeldOut] = {}
-    for length in range(1, longest + 1):
-        of_length = dataclasses.replace(method, length=length)
-        scored[length] = score_folds(table, [counts], of_length, dealt)[0]
+    return choose_lengths(table, [counts], of_lengths(method, longest), dealt, progress)[0]
+
+
+def of_lengths(method: AbstractMethod, longest: int) -> list[AbstractMethod]:
+    """The method with formulas of at most 1, 2, ... concepts."""
+    if "length" not in {field.name for field in dataclasses.fields(method)}:
+        raise ValueError(
+            f"{type(method).__name__} has no length to choose. Use Optimal, Beam or Exhaustive."
+        )
+    lengths = range(1, longest + 1)
+    return [dataclasses.replace(cast(Any, method), length=length) for length in lengths]
+
+
+def choose_lengths(
+    table: ConceptTable,
+    units: Sequence[NeuronCounts],
+    methods: Sequence[AbstractMethod],
+    dealt: Folds,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[ChosenLength]:
+    """`choose_length` of several units; the methods have the lengths 1, 2, ..."""
+    by_length: list[list[HeldOut]] = []
+    for method in methods:
+        by_length.append(score_folds(table, units, method, dealt))
         if progress is not None:
-            progress(length, longest)
-    best = max(scored, key=lambda length: (_mean(scored[length]), -length))
-    compared = tuple(_compared(length, scored[length], scored[best]) for length in scored)
-    return ChosenLength(next(each.length for each in compared if each.as_good), compared)
+            progress(len(by_length), len(methods))
+    return [ChosenLength.of(scored) for scored in zip(*by_length, strict=True)]
 
 
 def _compared(length: int, mine: HeldOut, best: HeldOut) -> ComparedLength:

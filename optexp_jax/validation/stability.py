@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from optexp_jax.concepts.table import ConceptTable
+from optexp_jax.counts.metrics import Objective
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.counts.reweighting import Reweighting, complement
 from optexp_jax.counts.scores import Score, iou
@@ -152,48 +153,79 @@ def stability(
     """
     method = Optimal() if method is None else method
     check_question(table, method)
+    if getattr(method, "objective", Objective.IOU) is not Objective.IOU:
+        raise ValueError("stability is about IoUs; pass a method with objective='iou'.")
     counts = firing(table, neuron)
     stored = explain_counts(table, counts, method) if stored is None else stored
     if stored.formula is None:
         raise ValueError("No concept overlaps the neuron, so there is no formula to resample.")
     plan = Resamples.of(Groups.of(groups, table.n_samples), resamples, seed)
-    found: list[ResampleScore] = []
-    for weights in plan:
-        found.append(score_resample(table, counts, stored.formula, method, weights))
-        if progress is not None:
-            progress(len(found), plan.n)
-    return Stability(stored.formula, iou(table, counts, stored.formula), tuple(found), plan.scheme)
+    unit = StoredUnit(counts, stored.formula, method)
+    return resample_units(table, [unit], plan, progress)[0]
 
 
-def score_resample(
+@dataclass(frozen=True, eq=False)
+class StoredUnit:
+    """A unit, the formula that is in question, and the method that found it."""
+
+    counts: NeuronCounts
+    formula: Formula
+    method: AbstractMethod
+
+
+def resample_units(
     table: ConceptTable,
-    neuron: NeuronCounts,
-    stored: Formula,
-    method: AbstractMethod,
-    weights: Int64[np.ndarray, " samples"],
-) -> ResampleScore:
-    """The optimum of one resample beside the stored formula."""
-    drawn = Reweighting(table, weights)
-    counts = drawn.counts(neuron)
-    rest = complement(weights)
-    out_of_bag = Score(0, 0)
-    if rest.any():
-        left_out = Reweighting(table, rest)
-        out_of_bag = iou(left_out.table, left_out.counts(neuron), stored)
-    score = iou(drawn.table, counts, stored)
-    if not counts.size:
-        nothing = Score(0, 0)
-        return ResampleScore(None, nothing, 0.0, True, score, out_of_bag, recurs=False)
-    found = method.run(drawn.table, counts)
-    return ResampleScore(
-        found.formula,
-        found.score,
-        found.upper_bound,
-        found.status is Status.OPTIMAL,
-        score,
-        out_of_bag,
-        recurs=found.formula is not None and table.same_locations(found.formula, stored),
-    )
+    units: Sequence[StoredUnit],
+    plan: Resamples,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Stability]:
+    """`stability` of several units: the sizes of a resample are counted once for all of them."""
+    found: list[list[ResampleScore]] = [[] for _ in units]
+    for k, weights in enumerate(plan):
+        resample = Resample.of(table, weights)
+        for unit, scores in zip(units, found, strict=True):
+            scores.append(resample.score(unit))
+        if progress is not None:
+            progress(k + 1, plan.n)
+    return [
+        Stability(unit.formula, iou(table, unit.counts, unit.formula), tuple(scores), plan.scheme)
+        for unit, scores in zip(units, found, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Resample:
+    """One resample of the images, and those that it leaves out."""
+
+    drawn: Reweighting
+    left_out: Reweighting | None
+
+    @classmethod
+    def of(cls, table: ConceptTable, weights: Int64[np.ndarray, " samples"]) -> "Resample":
+        rest = complement(weights)
+        return cls(Reweighting(table, weights), Reweighting(table, rest) if rest.any() else None)
+
+    def score(self, unit: StoredUnit) -> ResampleScore:
+        """The optimum of the resample beside the stored formula."""
+        table, counts = self.drawn.table, self.drawn.counts(unit.counts)
+        rest, out_of_bag = self.left_out, Score(0, 0)
+        if rest is not None:
+            out_of_bag = iou(rest.table, rest.counts(unit.counts), unit.formula)
+        score = iou(table, counts, unit.formula)
+        if not counts.size:
+            nothing = Score(0, 0)
+            return ResampleScore(None, nothing, 0.0, True, score, out_of_bag, recurs=False)
+        found = unit.method.run(table, counts)
+        return ResampleScore(
+            found.formula,
+            found.score,
+            found.upper_bound,
+            found.status is Status.OPTIMAL,
+            score,
+            out_of_bag,
+            recurs=found.formula is not None
+            and self.drawn.original.same_locations(found.formula, unit.formula),
+        )
 
 
 def _check_level(level: float) -> None:

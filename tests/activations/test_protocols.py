@@ -13,7 +13,7 @@ from torch import nn
 from optexp_jax import cli
 from optexp_jax.activations import LoadedModel, Preprocessing, load_model, record_activations
 from optexp_jax.activations.torch_import import import_torchvision
-from optexp_jax.activations.vision_models import vision_preprocessing
+from optexp_jax.activations.vision_models import VisionName, vision_input
 
 vision: Any = import_torchvision().models
 NAMES = vision.list_models(module=vision)
@@ -36,11 +36,11 @@ def test_every_network_is_shown_what_torchvision_shows_it(name: str, shape: tupl
     image = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
     transforms = vision.get_model_weights(name).DEFAULT.transforms()
     expected = transforms(Image.fromarray(image)).numpy()
-    module = Shapeless(name)
-    np.testing.assert_allclose(
-        vision_preprocessing(name, module, "weights")(image), expected, atol=1e-5
-    )
-    whole = vision_preprocessing(name, module)
+    found = VisionName.find(name)
+    assert found is not None
+    stated = vision_input(found, Shapeless(name))
+    np.testing.assert_allclose(stated.prepared("weights", name)(image), expected, atol=1e-5)
+    whole = stated.prepared("whole", name)
     size = transforms.crop_size[0]
     squeezed = Image.fromarray(image).resize(
         (size, size), Image.Resampling[transforms.interpolation.value.upper()]

@@ -146,6 +146,7 @@ def test_layers_command(capsys):
         "units": 5,
         "map": [4, 4],
         "calls": 1,
+        "why": None,
     }
     assert cli.main(["layers", "helpers.model_cases:make_small", "--size", "20"]) == 0
     rows = capsys.readouterr().out.splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers.model_cases import SHAPES, Small, shapes_images
+from helpers.model_cases import SHAPES, Small, scripted, shapes_images
 from torch import nn
 
 import optexp_jax as ox
@@ -22,6 +22,8 @@ from optexp_jax.activations import (
     record_activations,
 )
 from optexp_jax.activations.checkpoints import UntrustedCodeError
+from optexp_jax.activations.layers import _run_all
+from optexp_jax.activations.script_layers import run_script_layer
 from optexp_jax.activations.torch_import import import_torchvision
 from optexp_jax.datasets.build import build_table
 from optexp_jax.runs import explain_layer
@@ -157,12 +159,6 @@ class Nested(nn.Module):
         return self._forward_impl(images)
 
 
-def scripted(module: nn.Module) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return torch.jit.script(module.eval())
-
-
 @pytest.mark.parametrize(
     ("make", "layers"),
     [
@@ -181,8 +177,60 @@ def test_methods_that_forward_calls_are_followed(make: Any, layers: list[str]):
     for layer in layers:
         wanted = LayerProbe(expected, layer)(batch)
         assert torch.equal(LayerProbe(program, layer)(batch), wanted), layer
-    if len(layers) == 2:  # All layers of the other take long.
-        assert {layer.name for layer in list_layers(program)} == set(layers)
+    names = [layer.name for layer in list_layers(program)]
+    assert names == [layer.name for layer in list_layers(expected)]
+    assert set(layers) <= set(names)
+
+
+class InLists(nn.Module):
+    """Parts in lists and dictionaries; one of them changes what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.ModuleList([nn.Conv2d(3, 4, 3), nn.Hardswish(inplace=True)])
+        self.heads = nn.ModuleDict({"last": nn.Conv2d(4, 2, 1)})
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        for step in self.steps:
+            images = step(images)
+        return self.heads["last"](self.steps[1](images - 1))
+
+
+def tiny_vit() -> nn.Module:
+    return import_torchvision().models.VisionTransformer(32, 8, 2, 2, 12, 24)
+
+
+def tiny_convnext() -> nn.Module:
+    parts: Any = __import__("torchvision.models.convnext", fromlist=["ConvNeXt"])
+    return parts.ConvNeXt([parts.CNBlockConfig(8, 16, 1), parts.CNBlockConfig(16, None, 1)])
+
+
+def small_mobilenet() -> nn.Module:
+    return import_torchvision().models.get_model("mobilenet_v3_small", weights=None)
+
+
+def googlenet() -> nn.Module:
+    return import_torchvision().models.get_model("googlenet", weights=None, init_weights=False)
+
+
+@pytest.mark.filterwarnings("ignore:Scripted GoogleNet always returns")
+@pytest.mark.parametrize(
+    "make", [InLists, tiny_vit, tiny_convnext, small_mobilenet, googlenet], ids=lambda m: m.__name__
+)
+def test_all_layers_of_common_networks_are_reached(make: Any):
+    plain = make().eval()
+    program = scripted(plain)
+    batch = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, 32, 32))).float()
+    with torch.no_grad():
+        expected, found = _run_all(plain, batch.clone()), _run_all(program, batch.clone())
+    assert list(found) == list(expected)
+    for name, output in found.items():
+        assert output.calls == expected[name].calls, name
+        wanted = expected[name].tensor
+        torch.testing.assert_close(output.tensor, wanted, rtol=1e-4, atol=1e-5, msg=name)
+    last = list(found)[-2]
+    alone = run_script_layer(program, last, batch)
+    torch.testing.assert_close(alone, expected[last].tensor, rtol=1e-4, atol=1e-5)
 
 
 class Hidden(nn.Module):

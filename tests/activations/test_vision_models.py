@@ -17,9 +17,10 @@ from optexp_jax.activations.checkpoints import hash_weights, read_state, write_s
 from optexp_jax.activations.torch_import import import_torchvision
 from optexp_jax.activations.vision_models import (
     INCEPTIONS,
+    VisionName,
     make_vision_model,
     pretrained_state,
-    vision_preprocessing,
+    vision_input,
 )
 
 vision: Any = import_torchvision().models
@@ -100,9 +101,11 @@ def test_transformers_of_other_image_sizes(without_download):
             for name, tensor in made.state_dict().items()
         }
         without_download.append(old)
-        found = make_vision_model("vit_b_32", pretrained_state("vit_b_32"), Path("w"))
+        name = VisionName.find("vit_b_32")
+        assert name is not None
+        found = make_vision_model("vit_b_32", pretrained_state(name), Path("w"))
     assert old.keys() != made.state_dict().keys() == found.state_dict().keys()
-    assert vision_preprocessing("vit_b_32", found).size == 96
+    assert vision_input(name, found).exactly.size == 96
 
 
 def test_colours_are_normalised_as_the_weights_want_it(monkeypatch):

@@ -263,6 +263,21 @@ def test_show_formulas_and_default_names(
     assert picture.name == told["out"] == "plain-t_AND_NOT_top-p.png"
 
 
+def test_show_by_a_first_synonym(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    root = tmp_path / "mine"
+    for folder, value in (("images", 90), ("labels", 1)):
+        (root / folder).mkdir(parents=True)
+        Image.fromarray(np.full((8, 8), value, np.uint8)).save(root / folder / "a.png")
+    (root / "labels.csv").write_text('value,name\n1,"car, auto"\n2,"pole, post"\n3,"pole, rod"\n')
+    built = tmp_path / "t.zarr"
+    run_json(capsys, "data", "build", f"folder:{root}", "--out", built)
+    for way in ("--concept", "--formula"):
+        told = run_json(capsys, "data", "show", built, way, "car", "--out", tmp_path / "car.png")
+        assert told["formula"] == '"car, auto"'
+        said = fails(capsys, 1, "data", "show", built, way, "pole")
+        assert 'several concepts are called pole: "pole, post", "pole, rod"' in said
+
+
 def test_show_refuses(
     built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

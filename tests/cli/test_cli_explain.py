@@ -114,6 +114,7 @@ def test_options_may_stand_in_a_file(
         "n": 3,
         "shift": True,
         "seed": 0,
+        "stop": None,
     }
     for wrong, named in (("lenght = 2", "Did you mean length?"), ("length = 'x'", "whole number")):
         config.write_text(wrong)

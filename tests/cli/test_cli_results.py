@@ -39,7 +39,7 @@ def test_the_header_says_what_was_explained(
     first, second, titles, *_ = shown(run, capsys)
     assert first == "model array, layer 0, table table.zarr, range range:0.5:"
     assert second == "Optimal, at most 2 concepts, 3 draws of the null model"
-    words = "unit formula IoU one concept active precision recall status chance p seconds"
+    words = "unit formula IoU one concept active precision recall status chance p p of all seconds"
     assert " ".join(titles.split()) == words
 
 
@@ -50,9 +50,9 @@ def test_each_row_tells_the_figures_of_its_unit(run: Run, capsys: pytest.Capture
         figures = (
             f"{row['iou']:.4f} {row['single_iou']:.4f} {row['active_share']:.4f} "
             f"{row['precision']:.3f} {row['recall']:.3f} optimal {row['null_mean']:.4f} "
-            f"{row['p_value']:.3g}"
+            f"{row['p_value']:.3g} {row['p_family']:.3g}"
         )
-        assert line.split()[-8:] == figures.split()
+        assert line.split()[-9:] == figures.split()
         assert row["formula"] in line
 
 
@@ -62,7 +62,7 @@ def test_the_summary_is_of_all_units(run: Run, capsys: pytest.CaptureFixture[str
         name: (statistics.fmean(row[name] for row in rows), statistics.median([*of(rows, name)]))
         for name in ("iou", "single_iou", "active_share", "null_mean")
     }
-    *_, done, iou, active, chance = shown(run, capsys, "--top", "2")
+    *_, done, iou, active, chance, corrected = shown(run, capsys, "--top", "2")
     assert done == "5 units explained, 0 failed, 0 left; 5 of 5 formulas proved to be the best"
     (mean, median), (one_mean, one_median) = middle["iou"], middle["single_iou"]
     assert iou == (
@@ -76,6 +76,10 @@ def test_the_summary_is_of_all_units(run: Run, capsys: pytest.CaptureFixture[str
     above = sum(row["iou"] > row["null_highest"] for row in rows)
     assert chance.startswith(
         f"by chance: mean IoU {mean:.4f}, median {median:.4f}, highest {highest:.4f}; {above} unit"
+    )
+    assert corrected == (
+        "of 5 units 0 have p at most 0.05 by themselves, 0 corrected for their number (max-T), "
+        "0 by false discovery rate"
     )
 
 

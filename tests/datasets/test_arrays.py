@@ -120,7 +120,8 @@ def test_images(image: Any, expected: np.ndarray):
     [
         (RGB.astype(np.float32), "floats outside 0 to 1"),
         (np.full((*SHAPE, 3), np.nan), "NaN"),
-        (RGB.astype(np.int64), "must be uint8"),
+        (RGB.astype(np.int64) + 1000, "must be uint8"),
+        (RGB.astype(np.uint16), "must be uint8"),
         (RGB[:, :, :2], r"must be \[height, width, 3\].*got \[10, 14, 2\]"),
         (RGB[None], r"got \[1, 10, 14, 3\]"),
         (RGB[:0], r"got \[0, 14, 3\]"),

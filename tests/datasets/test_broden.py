@@ -217,3 +217,11 @@ def test_from_files_to_an_explanation(root: Path):
     bitmap = (masks[299] | masks[4]) & ~masks[1]
     dataset = DatasetSpec.parse(f"broden:{root}").open()
     assert_explained(dataset, bitmap, "(car OR wheel) AND NOT red-c", root.parent)
+
+
+def test_an_index_that_is_cut_off(root: Path):
+    """Cells at its end would be missing annotations otherwise."""
+    index = (root / "index.csv").read_bytes()
+    (root / "index.csv").write_bytes(index.rstrip().rpartition(b",")[0].rpartition(b",")[0])
+    with pytest.raises(LayoutError, match=r"row \d+ of .*index\.csv has fewer than 12 cells"):
+        open_broden(root)

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.build_cases import Small, plain_masks, table_of_masks
+from helpers.dataset_fixtures import picture, save, write_table
 from helpers.support import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optexp_jax import ConceptTable, TableFileError
+from optexp_jax import ConceptTable, TableFileError, cli
 from optexp_jax.datasets import BadSampleError, DatasetSpec, Sample
 from optexp_jax.datasets.build import build_table
 from optexp_jax.datasets.parts import (
@@ -181,3 +182,20 @@ def test_datasets_that_cannot_be_opened_again():
     changed = replace(plain, spec=DatasetSpec.parse("shapes:n=3"), description="2 scenes")
     with pytest.raises(ValueError, match=r"3 generated scenes.* now, 2 scenes then"):
         changed.open()
+
+
+def test_annotations_that_say_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+):
+    """Binary masks of 0 and 255, of which the table names 1."""
+    root = tmp_path / "binary"
+    save(root / "images" / "a.png", picture(0, (8, 8)))
+    save(root / "masks" / "a.png", np.full((8, 8), 255, np.uint8))
+    args = ["data", "build", f"folder:{root}", "--out", str(tmp_path / "t.zarr"), "--overwrite"]
+    write_table(root / "labels.csv", ["value", "name"], [[1, "car"]])
+    assert cli.main(args) == 0
+    assert "No concept holds anywhere in the 1 samples" in caplog.text
+    assert "without a location: 1 of 1 concept: car\n" in capsys.readouterr().out
+    write_table(root / "labels.csv", ["value", "name"], [[1, "car"], [255, "bus"]])
+    assert cli.main(args) == 0
+    assert "without a location: 1 of 2 concepts: car\n" in capsys.readouterr().out

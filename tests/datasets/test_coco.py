@@ -196,7 +196,7 @@ SIZE = list(SHAPE)
 )
 def test_segmentations_that_are_none(root: Path, segmentation: Any, message: str):
     file = root / "annotations" / "instances_val2017.json"
-    write(file, content(CATEGORIES, [(7, 1, segmentation)]))
+    write(file, content(CATEGORIES, [(7, 1, segmentation), (4, 1, [polygon(1, 1, 5, 5)])]))
     dataset = open_coco(root, annotations=file.name)
     with pytest.raises(BadSampleError, match=rf"'b\.png' .*annotation 100 .*({message})"):
         dataset[1]

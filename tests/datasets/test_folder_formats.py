@@ -90,6 +90,7 @@ def test_grey_maps_may_be_colours(tmp_path: Path):
     ("codes.txt", "one\ntwo\nthree"),
     ("labels.txt", "0: one\n1: two\n2: three\n"),
     ("names.txt", "2\tthree\n0\tone\n1\ttwo\n"),
+    ("classes.txt", "value,name\n0,one\n1,two\n2,three\n"),
 ])  # fmt: skip
 def test_lists_of_names(tmp_path: Path, file: str, text: str):
     root = write_images(tmp_path)
@@ -206,3 +207,30 @@ def test_tables_of_colours_that_are_refused(tmp_path: Path, rows: list[list[Any]
     write_table(root / "names.csv", ["name", "r", "g", "b"], rows)
     with pytest.raises(LayoutError, match=said):
         open_folder(root)
+
+
+def test_a_list_of_images(tmp_path: Path):
+    root = write_images(tmp_path)
+    save(root / "images" / "i0_2.png", picture(9, SHAPE))  # another image, and not a map of i0
+    for x, labels in enumerate(LABELS):
+        save(root / "labels" / f"i{x}.png", labels.astype(np.uint8))
+    save(root / "labels" / "i0_2.png", LABELS[1].astype(np.uint8))
+    (root / "classes.txt").write_text("one\ntwo\nthree\n")
+    for text in ("i0\n\ni2\n", "images/i2.png labels/i2.png\n/x/images/i0.png", "i0.png\ni2.png\n"):
+        (root / "val.txt").write_text(text)
+        dataset = open_folder(root, names="classes.txt", only="val.txt")
+        assert dataset.sample_names() == ("i0.png", "i2.png")
+        for place, x in enumerate((0, 2)):
+            wanted = [LABELS[x] == value for value in range(3)]
+            np.testing.assert_array_equal(masks_of(dataset[place], 3, SHAPE), wanted)
+    for text, said in (
+        ("i0\ni9\ni8\n", "lists 2 images that do not exist, i9, i8; images are named like i0"),
+        ("\n", "lists 0 images that do not exist, and no others"),
+    ):
+        (root / "val.txt").write_text(text)
+        with pytest.raises(LayoutError, match=said):
+            open_folder(root, names="classes.txt", only="val.txt")
+    save(root / "images" / "more" / "i0.png", picture(0, SHAPE))
+    (root / "val.txt").write_text("i1\nx/i0\n")
+    with pytest.raises(LayoutError, match=r"which may be i0\.png, more/i0\.png: add folders"):
+        open_folder(root, names="classes.txt", only="val.txt")

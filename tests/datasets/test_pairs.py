@@ -93,6 +93,41 @@ def test_items_that_are_dictionaries():
             from_pairs(odd, NAMES, **told)[0]
 
 
+class HuggingFaceLike:
+    """What `datasets.Dataset` gives: rows as dictionaries, with images decoded or stored arrays."""
+
+    def __init__(self, column: str, decode: Any):
+        self._rows = [{"image": decode(p), column: decode(v)} for p, v in pairs(np.uint8)]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self._rows[key] if isinstance(key, int) else [row[key] for row in self._rows]
+
+
+@pytest.mark.parametrize("decode", [
+    lambda v: Image.fromarray(np.asarray(v)),  # features.Image
+    lambda v: np.asarray(v).astype(np.int64),  # Array3D and Array2D, with_format("numpy")
+    lambda v: torch.from_numpy(np.array(v)),  # with_format("torch")
+    lambda v: np.asarray(v).tolist(),  # Array3D and Array2D without a format
+])  # fmt: skip
+@pytest.mark.parametrize("column", ["annotation", "segmentation_map"])
+def test_rows_of_huggingface(decode: Any, column: str):
+    dataset = from_pairs(HuggingFaceLike(column, decode), NAMES)
+    for x in range(3):
+        np.testing.assert_array_equal(dataset[x].image, PICTURES[x])
+        np.testing.assert_array_equal(masks_of(dataset[x], 3, SHAPE), expected(x))
+
+
+def test_lists_that_are_no_array():
+    rows = [{"image": PICTURES[0], "mask": [[1, 2], [3]]}]
+    with pytest.raises(BadSampleError, match="its parts differ in shape"):
+        from_pairs(rows, NAMES)[0]
+    with pytest.raises(BadSampleError, match="got int64 from 0 to 256"):
+        from_pairs([([[0, 256]], [[0, 1]])], NAMES)[0]
+
+
 class NoLength:
     def __iter__(self) -> Any:
         return iter(pairs())
@@ -244,6 +279,27 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     one, other = (ox.datasets.read_provenance(tmp_path / f"t{n}.zarr") for n in (0, 15))
     assert one.samples != other.samples  # Names are places, so that the pixels have to count.
     sys.modules.pop("my_pairs")
+
+
+@pytest.mark.parametrize(("module", "body", "said"), [
+    ("failing0", "return from_pairs((p for p in ITEMS), ['a'])", "got generator. Pass list(...)"),
+    ("failing1", "return {}['lost']", "raised KeyError: 'lost'"),
+    ("failing2", "return ITEMS", "must return a dataset, with concepts(), len and [index]; got"),
+])  # fmt: skip
+def test_functions_that_fail_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, module: str, body: str, said: str
+):
+    (tmp_path / f"{module}.py").write_text(
+        "from optexp_jax.datasets import from_pairs, register_kind\n"
+        f"ITEMS = [(1, 2)]\n@register_kind\ndef made():\n    {body}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["data", "build", f"{module}:made", "--out", "t.zarr"]) == 1
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert (f"{module}.py, line 5)" in told) == ("raised" in told)
+    sys.modules.pop(module)
 
 
 def test_soft_masks():

@@ -104,6 +104,17 @@ def test_the_wrong_reader_is_named(root: Path):
         open_panoptic(write(root / "annotations" / "instances_val2017.json", instances))
 
 
+@pytest.mark.parametrize(("entry", "said"), [
+    ({"caption": "A street."}, "holds captions, which do not say where"),
+    ({"category_id": 1, "bbox": [1, 2, 3, 4], "segmentation": []}, "holds boxes without a segment"),
+    ({"category_id": 1}, "holds annotations without a segmentation"),
+])  # fmt: skip
+def test_files_without_regions_are_named(root: Path, entry: dict[str, Any], said: str):
+    given = {**content(), "annotations": [{"id": 1, "image_id": 139, **entry}]}
+    with pytest.raises(LayoutError, match=said):
+        open_coco(write(root / "annotations" / "captions_val2017.json", given))
+
+
 def test_what_is_refused(root: Path):
     path = root / "annotations" / "panoptic_val2017.json"
     given = content()

@@ -65,7 +65,8 @@ def test_a_list_of_names(tmp_path: Path):
     ("0 0.5 0.5 0.2 0.2", "line 1 is a box"),
     ("0 0.5 0.5 0.2 0.2 0.1", "has 5 numbers"),
     ("7 0 0 1 0 1 1", r"has the class 7, which data\.yaml does not name"),
-    ("0 0 0 1 0 1 nan", "beyond all images or no number"),
+    ("0 0 0 1 0 1 nan", "a coordinate that is far from 0 to 1"),
+    ("0 12 3 30 3 30 9", "a coordinate that is far from 0 to 1.* divide pixels by them"),
     ("boat 0 0 1 0 1 1", "invalid literal"),
 ])  # fmt: skip
 def test_lines_that_are_refused(tmp_path: Path, line: str, said: str):

@@ -49,8 +49,16 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="must be distinct"):
         ox.Formula.parse('car OR "car, auto, automobile"', TABLE)
     # What is stored goes by whole names.
-    with pytest.raises(ValueError, match="unknown concept car"):
+    with pytest.raises(ValueError, match='unknown concept car; did you mean "car, auto, automob'):
         TABLE.holds(ox.Formula.concept("car"))
+
+
+def test_messages_know_first_synonyms():
+    with pytest.raises(ValueError, match='unknown concept cra; did you mean "car, auto, automob'):
+        ox.Formula.parse("cra", TABLE)
+    both = r'unknown concept poel; did you mean "pole, post" or "pole, rod"\?'
+    with pytest.raises(ValueError, match=both):
+        TABLE.select(["poel"])
 
 
 @given(st.lists(st.text("ab,; ", min_size=1, max_size=6), unique=True, min_size=1))

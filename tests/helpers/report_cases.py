@@ -11,7 +11,7 @@ import optexp_jax as ox
 from optexp_jax.activations import ActivationStore
 from optexp_jax.datasets import DatasetSpec
 from optexp_jax.datasets.build import build_table
-from optexp_jax.runs import NullModel, Run, explain_layer
+from optexp_jax.runs import NullModel, OtherImages, Run, explain_layer
 from optexp_jax.runs.layers import StoredLayer
 
 SCRIPT = "<script>document.title='bitten'</script>"
@@ -60,7 +60,11 @@ def make_runs(folder: Path) -> ReportRuns:
     ActivationStore.from_array(folder / "layer.zarr", values, model="<b>net</b>", layer="conv")
     source = StoredLayer(str(folder / "table.zarr"), str(folder / "layer.zarr"), "quantile:0.2")
     optimal = explain_layer(
-        folder / "optimal", source, ox.Optimal(length=3, top_k=3), null=NullModel(19)
+        folder / "optimal",
+        source,
+        ox.Optimal(length=3, top_k=3),
+        null=NullModel(19),
+        other_images=OtherImages(folds=2, bootstrap=3, within="noise"),
     )
     beam = explain_layer(folder / "beam", source, ox.Beam(length=2, size=1))
     return ReportRuns(optimal, beam)

@@ -173,7 +173,12 @@ def tiny_unit(rng: np.random.Generator, n_concepts: int = N) -> Case:
 
 
 def some_v(rng: np.random.Generator) -> float:
-    """A threshold: anything in [0, 1], with its ends."""
+    """What an extra costs: anything in [0, 1], with its ends, and from a millionth to a million.
+
+    IoUs are below 1, slopes of a trade-off are not.
+    """
+    if rng.random() < 0.3:
+        return float(10.0 ** rng.uniform(-6, 6))
     chosen = rng.integers(8)
     ends = (0.0, 1.0, 2.0**-60, 0.5)
     return ends[chosen] if chosen < len(ends) else float(rng.random() ** rng.integers(1, 4))

@@ -1,6 +1,7 @@
 """Each bound of the tight search against all formulas that it must hold for, in exact numbers."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import jax
@@ -113,6 +114,35 @@ def later(setting: Setting, chains: Chains, light: np.ndarray) -> np.ndarray:
         & ((middle != INTERSECTION) | ((last == UNION) & (op != DIFFERENCE)))
         & ((last != UNION) | in_light_run(chains, light))
         & (~filters | (both[a, b] <= np.minimum(both[a, x], both[a, y])))
+    )
+
+
+def exact_weights(i: np.ndarray, e: np.ndarray, v: float) -> np.ndarray:
+    """W as fractions: in float64 two that are level may not be."""
+    return np.array(
+        [
+            inside - Fraction(v) * extras
+            for inside, extras in zip(i.tolist(), e.tolist(), strict=True)
+        ]
+    )
+
+
+def last_steps_of(setting: Setting, pairs: Chains, row: int, light: np.ndarray) -> Chains:
+    """The chains `(P∘x)∘y` that the bounds of `P∘x` must hold for, P being one of the pairs."""
+    chains, v = setting.chains(4), setting.v
+    op, inner, (i, e) = pairs.ops[row, 0], pairs.concepts[row], setting.counts
+    here = chains.take((chains.concepts[:, :2] == inner).all(1) & (chains.ops[:, 0] == op))
+    columns = setting.case.columns
+    shared = exact_weights((columns & pairs.masks[row]) @ i, (columns & pairs.masks[row]) @ e, v)
+    added = exact_weights(columns @ i, columns @ e, v) - shared
+    x, y = here.concepts[:, 2], here.concepts[:, 3]
+    middle, last = here.ops[:, 1], here.ops[:, 2]
+    return here.take(
+        (last != INTERSECTION)
+        & ((middle != INTERSECTION) | ((last == UNION) & (op != DIFFERENCE)))
+        & ((last != UNION) | in_light_run(here, light))
+        & ((middle != DIFFERENCE) | (last != DIFFERENCE) | (shared[x] <= shared[y]))
+        & ((middle != UNION) | (last != UNION) | (added[x] >= added[y]))
     )
 
 

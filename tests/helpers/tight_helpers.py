@@ -17,11 +17,13 @@ from helpers.tight_cases import (
     Setting,
     ops_of,
 )
+from optexp_jax.bounds.tight.counts.device_labels import LabelCounts
 from optexp_jax.bounds.tight.counts.gram import stack_grams
 from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.bounds.tight.operator_set import DIFFERENCE
 from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, SubproblemCache
 from optexp_jax.bounds.tight.theory.bound_inputs import BoundInputs
+from optexp_jax.bounds.tight.theory.exact_scores import CountedLabels
 from optexp_jax.bounds.tight.theory.one_step import highest_pair_bounds, pair_bounds
 from optexp_jax.bounds.tight.theory.row_maxima import row_maxima
 from optexp_jax.bounds.tight.tuning import PAIR_CHUNK, Tuning
@@ -46,7 +48,7 @@ def inputs_of(setting: Setting, light: np.ndarray | None = None) -> BoundInputs:
             stack_grams([sub.gram for sub in subs]),
             jnp.asarray(np.stack([sub.allowed for sub in subs])),
             jnp.asarray(np.stack([~light, light])),
-            jnp.array([1 - setting.v, setting.v]),
+            jnp.array([abs(1 - setting.v), setting.v]),
         )
 
 
@@ -85,6 +87,21 @@ def gram(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     return (masks * inside) @ masks.T, (masks * outside) @ masks.T
 
 
+def shared_by_labels(setting: Setting, labels: Chains) -> tuple[np.ndarray, ...]:
+    """What labels have inside the neuron and outside, and what they share with every concept."""
+    columns = setting.case.columns.astype(np.int64)
+    own = [labels.masks @ part for part in setting.counts]
+    return *own, *[(labels.masks * part) @ columns.T for part in setting.counts]
+
+
+def counted(setting: Setting, labels: Chains) -> CountedLabels:
+    """Labels of the setting's subproblem as the bounds take them."""
+    with jax.enable_x64(True):
+        counts = LabelCounts(*map(jnp.asarray, shared_by_labels(setting, labels)))
+        inner = jnp.asarray(labels.concepts, jnp.int32)
+        return CountedLabels(jnp.full(len(labels), HERE, jnp.int32), inner, counts)
+
+
 def pair_of(chains: Chains) -> tuple[np.ndarray, ...]:
     return chains.ops[:, 0], chains.concepts[:, 0], chains.concepts[:, 1]
 
@@ -117,10 +134,10 @@ class LargeTables(TightBounds):
 def solve(
     table: ox.ConceptTable, neuron: ox.NeuronCounts, method: ox.Optimal, as_large: bool = False
 ) -> ox.Explanation:
-    """The result of a search; `as_large` has it do what it does with many concepts."""
-    if as_large:
-        bounds = method.bounds
-        assert isinstance(bounds, TightBounds)
-        method = replace(method, bounds=LargeTables(beam=bounds.beam))
+    """The result of a search over chains; `as_large` has it do what it does with many concepts."""
+    bounds = method.bounds
+    assert isinstance(bounds, TightBounds)
+    kind = LargeTables if as_large else TightBounds
+    method = replace(method, bounds=kind(beam=bounds.beam, way="chains"))
     with as_users_run_it():
         return ox.explain(table, neuron, method)

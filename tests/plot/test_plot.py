@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -230,3 +231,21 @@ def test_an_overlay_shows_masks_on_images(tmp_path: Path):
         plot.overlay(source, 0, None, order="captured")
     with pytest.raises(NoPicturesError, match="images of 6 samples"):
         plot.overlay(memory_layer(1), 0, "sky", images=cast(Any, images), samples=[0])
+
+
+def test_a_trade_off_shows_the_hull_and_single_concepts():
+    layer = memory_layer(1)
+    table, bitmap = layer.table, layer.bitmap(0)
+    curve = ox.trade_off(table, bitmap, ox.TradeOff(2))
+    figure = plot.trade_off(curve, table, bitmap)
+    (axes,) = figure.axes
+    at = [np.asarray(each.get_offsets()) for each in axes.collections]
+    assert any(len(points) == table.n_concepts for points in at)
+    assert any(len(points) == len(curve.vertices) for points in at)
+    assert "highest IoU and F1" in words(figure)
+    assert "proved" in axes.get_title()
+    stopped = ox.trade_off(table, bitmap, ox.TradeOff(2, time_limit=1e-9))
+    if stopped.vertices and stopped.status != "optimal":
+        assert "no formula is above" in words(plot.trade_off(stopped))
+    with pytest.raises(ValueError, match="nothing to plot"):
+        plot.trade_off(replace(curve, vertices=()))

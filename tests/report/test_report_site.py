@@ -51,6 +51,24 @@ def test_pages_have_a_policy_without_eval(site: Path):
         assert "default-src &#39;none&#39;" in policy
 
 
+def test_pages_say_whether_formulas_hold(site: Path, runs: ReportRuns):
+    overview = (site / "index.html").read_text()
+    assert "On images that they were not found on, formulas have a mean IoU of" in overview
+    assert "Corrected for the number of units" in overview
+    assert "activation range of all images" in overview
+    table = (site / "units.js").read_text()
+    for field in ('"held":', '"recurs":', '"family":'):
+        assert field in table
+    for result in runs.optimal.results:
+        page = (site / "units" / f"{result.unit}.html").read_text()
+        row = result.row()
+        assert f"<dd>{row['held_out_iou']:.4f}</dd>" in page
+        assert f"out of bag {row['out_of_bag_iou']:.4f}" in page
+        assert f"{row['confidence_size']}" in page
+        assert "p of all units" in page
+        assert "cannot be told from the best" in page
+
+
 def test_a_report_is_replaced_and_nothing_else_is(runs: ReportRuns, tmp_path: Path):
     out = tmp_path / "report"
     build_report([runs.beam], out)

@@ -47,6 +47,7 @@ def test_formulas_in_browser_and_python(browser: Any, tmp_path: Path, fresh_seed
     right = [random_text(rng, NAMES) for _ in range(N_TEXTS)]
     wrong = [damage(rng, text) for text in right]
     synonyms = ["bus", "car", "tram", "x", "bus OR car", 'bus OR "bus, coach"']
+    synonyms += ["buss", "cra", "tra"]
     texts = [*filter(is_typed, [*right, *wrong]), "", " ", str(found.formula), "a" * 247, *synonyms]
     wanted = [in_python(case, found, text) for text in texts]
     assert sum("iou" in each for each in wanted) > N_TEXTS // 3

@@ -17,10 +17,20 @@ from optexp_jax.cli.explain_options import GROUPS
 from optexp_jax.cli.methods import METHODS, make_method, starting_method
 from optexp_jax.cli.options import read_file
 from optexp_jax.counts.scores import Score
-from optexp_jax.runs import NullResult, RunStoreError, UnitChoice, UnitResult
+from optexp_jax.runs import NullResult, OtherImagesResult, RunStoreError, UnitChoice, UnitResult
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.settings import OWN_CLASSES, describe, rebuild
 from optexp_jax.runs.store import RunStore
+from optexp_jax.validation import (
+    ChosenLength,
+    ConfidenceMember,
+    ConfidenceSet,
+    FoldScore,
+    HeldOut,
+    ResampleScore,
+    Scheme,
+    Stability,
+)
 
 NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20), st.integers(-3, 12), st.floats(), st.sampled_from(["", "1e999"])
@@ -176,17 +186,42 @@ FOUND = ox.Explanation(
     equivalents=(ox.Formula.parse("b OR a AND NOT c"),),
     runners_up=(ox.RunnerUp(ox.Formula.parse("a"), 1, 4),),
 )
-RESULT = json.loads(
-    json.dumps(UnitResult(0, FOUND, NullResult.of([Score(1, 2)], FOUND.score)).to_json())
+FOLD = FoldScore(ox.Formula.parse("a"), Score(1, 2), Score(1, 3), proved=True)
+HELD_OUT = HeldOut((FOLD, FoldScore(None, Score(0, 0), Score(0, 1), proved=True)), "two groups")
+STABLE = Stability(
+    ox.Formula.parse("a OR b"),
+    FOUND.score,
+    (
+        ResampleScore(FOLD.formula, Score(1, 2), 0.5, True, Score(1, 3), Score(0, 1), recurs=False),
+        ResampleScore(None, Score(0, 0), 0.0, True, Score(0, 3), Score(3, 4), recurs=False),
+    ),
+    Scheme.LEAVE_ONE_OUT,
 )
+NEAR = ConfidenceSet(
+    (ConfidenceMember(ox.Formula.parse("a OR b"), FOUND.score),), STABLE.noise(), complete=True
+)
+OTHERS = (
+    OtherImagesResult(HELD_OUT, STABLE, NEAR),
+    OtherImagesResult(HELD_OUT, chosen=ChosenLength.of([HELD_OUT, HELD_OUT])),
+)
+RESULTS = [
+    UnitResult(0, FOUND, NullResult.of([Score(1, 2)], FOUND.score, [bound]), other_images=other)
+    for bound, other in zip((None, 0.7), OTHERS, strict=True)
+]
+STORED = [json.dumps(result.to_json()) for result in RESULTS]
+
+
+def test_results_come_back_as_they_were():
+    for result, stored in zip(RESULTS, STORED, strict=True):
+        assert UnitResult.from_json(json.loads(stored)) == result
 
 
 @st.composite
 def almost_results(draw: st.DrawFn) -> Any:
     """A stored result with something in it replaced or left out."""
-    stored = json.loads(json.dumps(RESULT))
+    stored = json.loads(draw(st.sampled_from(STORED)))
     place = stored
-    for _ in range(draw(st.integers(0, 3))):
+    for _ in range(draw(st.integers(0, 5))):
         inner = [value for value in _items(place).values() if isinstance(value, dict | list)]
         if not inner:
             break

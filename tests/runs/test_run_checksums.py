@@ -122,7 +122,7 @@ def test_rows_of_another_run_are_noticed(run: Run, tmp_path: Path):
         as_json(forged(run, tmp_path, change))
 
 
-@pytest.mark.parametrize("former", [1, 2, 3])
+@pytest.mark.parametrize("former", [1, 2, 3, 4])
 def test_runs_of_former_formats_are_refused(tmp_path: Path, former: int):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -130,7 +130,7 @@ def test_runs_of_former_formats_are_refused(tmp_path: Path, former: int):
         connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
         connection.execute("INSERT INTO meta VALUES ('format', ?)", (str(former),))
     connection.close()
-    with pytest.raises(RunStoreError, match=rf"format {former}; this release reads 4\. Do the run"):
+    with pytest.raises(RunStoreError, match=rf"format {former}; this release reads 5\. Do the run"):
         Run(folder)
     with pytest.raises(RunStoreError, match=f"format {former}"):
         explain_layer(folder, memory_layer(1), METHOD)

@@ -286,7 +286,7 @@ def test_draws_are_done_again(compared: Run, tmp_path: Path):
     def forge(store: RunStore) -> None:
         _, last = store.results()
         changed = json.loads(json.dumps(last.to_json()))
-        changed["null"][3][0] -= 1
+        changed["null"]["draws"][3][0] -= 1
         store._connection.execute("UPDATE units SET state = 'waiting' WHERE unit = 1")
         assert store.commit(UnitResult.from_json(changed))
 
@@ -299,7 +299,7 @@ def test_draws_that_are_missing_are_noticed(compared: Run, tmp_path: Path):
     def forge(store: RunStore) -> None:
         first, _ = store.results()
         changed = json.loads(json.dumps(first.to_json()))
-        changed["null"].pop()
+        changed["null"]["draws"].pop()
         store._connection.execute("UPDATE units SET state = 'waiting' WHERE unit = 0")
         assert store.commit(UnitResult.from_json(changed))
 

@@ -138,7 +138,7 @@ def _length_three(session: _Session) -> list[BenchFigure]:
     hard = session.search(HARD_KINDS * 2, 200, method, table)
     figures = _summary(session, "length 3", mixed, 0.5, 3.0)
     for kind in HARD_KINDS:
-        worst = max(_seconds(each) for each in hard if each.kind == kind)
+        worst = max(proved_seconds(each) for each in hard if each.kind == kind)
         figures.append(BenchFigure(f"length 3, {kind}", worst, "s", session.limit(5.0)))
     return figures
 
@@ -264,7 +264,7 @@ def first_call(n_regions: int) -> float:
     return time.perf_counter() - start
 
 
-def _seconds(found: TimedSearch) -> float:
+def proved_seconds(found: TimedSearch) -> float:
     """A search that was stopped has taken forever."""
     return found.seconds if found.explanation.stats.stopped_by is None else math.inf
 
@@ -276,7 +276,7 @@ def _summary(
     median: float | None,
     worst: float,
 ) -> list[BenchFigure]:
-    seconds = [_seconds(each) for each in found]
+    seconds = [proved_seconds(each) for each in found]
     stopped = sum(not math.isfinite(each) for each in seconds)
     note = f"{len(found)} units" + (f", {stopped} not proved in time" if stopped else "")
     middle = None if median is None else session.limit(median)

@@ -71,6 +71,11 @@ class PaperBounds(AbstractBounds):
     def open(
         self, problem: Problem, batch_size: int | None = None, *, prepared: Prepared | None = None
     ) -> "PaperSpace":
+        if problem.base is not None:
+            raise ValueError(
+                "The published estimates are made for the IoU. For another objective, or a "
+                "trade-off, use TightBounds() with OR, AND and AND NOT only."
+            )
         return PaperSpace(problem, self, BATCH_SIZE if batch_size is None else batch_size)
 
 

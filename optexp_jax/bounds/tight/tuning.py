@@ -49,6 +49,15 @@ class Tuning:
     remembered: int = 32
     """Subproblems whose counts are kept for the labels that are expanded next."""
 
+    sets_cells: int = 2**25
+    """Cells of all sets of the greatest length up to which sets are searched and not chains."""
+    sets_bytes: int = 2**29
+    """Memory that they may take, with what one neuron's search adds."""
+    sets_at_once: int = 256
+    """Sets that are solved at once."""
+    shortest_by_shares: int = 5
+    """Concepts of formulas from which on large tables are searched by shares and not by chains."""
+
     @classmethod
     def of(cls, n_concepts: int) -> "Tuning":
         """What is right for a table of so many concepts."""
@@ -66,11 +75,18 @@ class Tuning:
     def large(cls) -> "Tuning":
         """What is done with many concepts, for tables of any size: no step is left out.
 
-        For tests. There is no warm-up, which would take longer than the search, and subproblems
-        with half of the concepts get a size of their own.
+        For tests. Sets are not searched, there is no warm-up, which would take longer than the
+        search, and subproblems with half of the concepts get a size of their own.
         """
         many = cls.of(SMALL_TABLE + 1).without_warm_up()
-        return replace(many, few_concepts=1 / 2, small_subproblem=0, fetched_cells=0)
+        return replace(
+            many,
+            few_concepts=1 / 2,
+            small_subproblem=0,
+            fetched_cells=0,
+            sets_cells=0,
+            shortest_by_shares=99,
+        )
 
     def without_warm_up(self) -> "Tuning":
         """The same, for searches that are a warm-up themselves."""

@@ -165,8 +165,19 @@
       throw new FormulaError(message, token.position, message);
     }
 
+    // A name is near if its first synonym is.
     unknownConcept(name) {
-      const near = root.OptexpWhatIf.nearest(name, this.names).map((each) => this.quoteName(each));
+      const spelt = new Map();
+      for (const known of this.names) {
+        const both = new Map([known, firstSynonym(known)].map((each) => [each.join(), each]));
+        for (const [key, spelling] of both) {
+          if (!spelt.has(key)) spelt.set(key, { spelling, names: [] });
+          spelt.get(key).names.push(this.quoteName(known));
+        }
+      }
+      const spellings = [...spelt.values()].map((each) => each.spelling);
+      const found = root.OptexpWhatIf.nearest(name, spellings);
+      const near = [...new Set(found.flatMap((each) => spelt.get(each.join()).names))].slice(0, 3);
       const hint = near.length ? `; did you mean ${near.join(" or ")}?` : "";
       return `unknown concept ${this.quoteName(name)}${hint}`;
     }

@@ -130,14 +130,14 @@ def test_v_is_below_the_quotient_it_comes_from(intersection: int, extras: int, s
     # What is level with the incumbent needs no more than it has.
     w = intersection - Fraction(v) * extras
     if exact <= 1:
-        assert Fraction(needed(v, size)) <= w
+        assert Fraction(needed(v, float(size))) <= w
 
 
 @given(inside=some_counts, outside=some_counts, v=some_vs, size=st.integers(1, 2**52))
 @examples(200)
 def test_a_bound_on_w_is_one_on_the_iou(inside: int, outside: int, v: float, size: int):
     iou = Fraction(inside, size + outside)
-    bound = float(iou_at_most(np.array([weight(float(inside), v * outside)]), size)[0])
+    bound = float(iou_at_most(np.array([weight(float(inside), v * outside)]), float(size))[0])
     assert Fraction(bound) >= iou or iou < Fraction(v)
 
 

@@ -47,7 +47,7 @@ def calls_of(
 
 
 def test_small_and_large_tables_take_their_own_ways(monkeypatch: pytest.MonkeyPatch):
-    small, of_small = calls_of(ox.Optimal(4), monkeypatch)
+    small, of_small = calls_of(ox.Optimal(4, bounds=ox.TightBounds(way="chains")), monkeypatch)
     large, of_large = calls_of(ox.Optimal(4, bounds=LargeTables()), monkeypatch)
     assert {"fused_root", "two_step_bounds"} <= of_small
     assert not of_small & {"score_pairs", "highest_bounds", "warm_up"}
@@ -64,4 +64,5 @@ def test_tuning_goes_by_the_number_of_concepts():
     assert (below.few_concepts, above.few_concepts) == (0.0, 1 / 8)
     assert (below.short_beam, above.short_beam) == (0, 6)
     large = replace(above, warms_up=False, few_concepts=1 / 2, small_subproblem=0, fetched_cells=0)
+    large = replace(large, sets_cells=0)
     assert Tuning.large() == large

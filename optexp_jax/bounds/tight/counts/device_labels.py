@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Int32, Int64, UInt32
 
 from optexp_jax.bounds.tight.counts.device_lists import NeuronLists
 from optexp_jax.bounds.tight.counts.gram import Gram
-from optexp_jax.bounds.tight.counts.set_counts import joined
+from optexp_jax.bounds.tight.operator_set import joined
 from optexp_jax.bounds.tight.tuning import SIGNATURE_BLOCK
 from optexp_jax.counts.device_table import LANES
 from optexp_jax.counts.scores import evaluate_chains

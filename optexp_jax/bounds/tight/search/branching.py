@@ -103,7 +103,7 @@ class Branching:
             self._counters.estimated += sum(int(sub.allowed.sum()) ** 2 for sub in subs)
             if left >= 4:
                 # B is the node's own bound, less what is captured (Proposition 11).
-                most = (upper * self._problem.neuron.size).tolist()
+                most = (upper * self._problem.rounded_base).tolist()
                 known = zip(subs, most, strict=True)
                 best = np.array([sub.left_of(w, batch.v) for sub, w in known])
                 maxima = outer_maxima(batch.inputs, longest=self._length - 1)
@@ -319,5 +319,5 @@ class Branching:
         return kept
 
     def _queue(self, nodes: TightNodes, w: Float64[np.ndarray, " nodes"]) -> Queued[TightNodes]:
-        upper = iou_at_most(w, self._problem.neuron.size)
+        upper = iou_at_most(w, self._problem.rounded_base)
         return Queued(nodes, upper, np.zeros(len(nodes), np.int64))

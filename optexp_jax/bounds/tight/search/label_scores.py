@@ -48,6 +48,11 @@ class SubproblemLabels:
     sub: Subproblem
     labels: Labels
 
+    @classmethod
+    def of_use(cls, sub: Subproblem, labels: Labels) -> "SubproblemLabels":
+        """But those with a concept that is of no use there any more."""
+        return cls(sub, labels.take(np.flatnonzero(sub.of_use[labels.inner].all(1))))
+
 
 @dataclass(frozen=True, eq=False)
 class ScoredChildren:
@@ -214,11 +219,11 @@ def _surroundings(subs: Sequence[Subproblem], size: int) -> LabelContext:
 def _captured(
     subs: Sequence[Subproblem], size: int
 ) -> tuple[
-    Bool[np.ndarray, "size concepts"], Int64[np.ndarray, " size"], Int64[np.ndarray, " size"]
+    Bool[np.ndarray, "size concepts"], Int64[np.ndarray, " size"], Float64[np.ndarray, " size"]
 ]:
     """What is allowed at subproblems and what is captured there, as `LabelContext` has it."""
     inside = np.array([sub.captured_inside for sub in subs], np.int64)
-    union = np.array([sub.captured_union for sub in subs], np.int64)
+    union = np.array([sub.captured_union for sub in subs])
     allowed = np.stack([sub.allowed for sub in subs])
     return fill_up(allowed, size), fill_up(inside, size), fill_up(union, size)
 

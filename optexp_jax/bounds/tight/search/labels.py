@@ -18,8 +18,7 @@ from optexp_jax.bounds.tight.counts.device_labels import (
 )
 from optexp_jax.bounds.tight.counts.device_lists import membership
 from optexp_jax.bounds.tight.counts.pair_index import RowLists, pair_index
-from optexp_jax.bounds.tight.counts.set_counts import joined
-from optexp_jax.bounds.tight.operator_set import OPERATORS
+from optexp_jax.bounds.tight.operator_set import OPERATORS, joined
 from optexp_jax.bounds.tight.search.subproblem import Subproblem
 from optexp_jax.bounds.tight.tuning import SIGNATURES_AT_ONCE
 from optexp_jax.concepts.signatures import ranges

@@ -81,26 +81,37 @@ class PreparedRoots(Prepared):
             return cls(neurons, ops, count_several(table, neurons, on_host))
         n = max(FUSED_NEURONS, round_up_to_power_of_two(len(neurons)))
         inside = count_several(table, neurons, on_host, filled=n)
-        sizes = np.ones(n, np.int64)
-        sizes[: len(neurons)] = [neuron.size for neuron in neurons]
+        bases = np.ones(n)
+        bases[: len(neurons)] = [problem.rounded_base for problem in problems]
         total = Overlaps(table, neurons[0], on_host).total
         with jax.enable_x64(True):
-            return cls(neurons, ops, run(fused_root, total, inside, sizes, ops=ops))
+            return cls(neurons, ops, run(fused_root, total, inside, bases, ops=ops))
 
     def counted(self, problem: Problem) -> CountedRoot | None:
-        """What there is for a problem: nothing, if it is another neuron or has other operators."""
-        if OperatorSet.of_problem(problem) != self.ops:
+        """What there is for a problem: nothing, if the neuron, operators or the base are others."""
+        another_base = problem.base is not None and isinstance(self.several, FusedRoot)
+        if OperatorSet.of_problem(problem) != self.ops or another_base:
             return None
         subs = (k for k, neuron in enumerate(self.neurons) if neuron is problem.neuron)
         k = next(subs, None)
         return None if k is None else CountedRoot(self.several, k)
 
 
+def fused_root_of(
+    problem: Problem, ops: OperatorSet, tuning: Tuning, counted: CountedRoot | None
+) -> FusedRoot | None:
+    """All that is asked first, where concepts are few; as it was prepared, if it was."""
+    if not tuning.fused_root:
+        return None
+    prepared = None if counted is None else counted.fused
+    return fused_alone(problem, ops) if prepared is None else prepared
+
+
 def fused_alone(problem: Problem, ops: OperatorSet) -> FusedRoot:
     """The fused root of one neuron."""
-    overlaps, sizes = Overlaps(problem.table, problem.neuron), np.array([problem.neuron.size])
+    overlaps, bases = Overlaps(problem.table, problem.neuron), np.array([problem.rounded_base])
     with jax.enable_x64(True):
-        return run(fused_root, overlaps.total, overlaps.active, sizes, ops=ops)
+        return run(fused_root, overlaps.total, overlaps.active, bases, ops=ops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +137,7 @@ class RootScores:
             jax.block_until_ready(sub.gram)
         with jax.enable_x64(True):
             # Scores do not depend on v, nor on what is light.
-            moved = put(sub.allowed[None], np.zeros(1), np.array([sub.neuron.size]))
+            moved = put(sub.allowed[None], np.zeros(1), np.array([sub.problem.rounded_base]))
             known = BoundInputs(sub.gram, moved[0], moved[0], moved[1]), moved[2]
             of_rows = partial(scores_of_rows, *known, ops=ops)
             if large:

@@ -1,7 +1,6 @@
 """The tight search from its root to its last node: what is scored, what is bounded, what waits."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -15,10 +14,9 @@ from optexp_jax.bounds.tight.search.branching import Branching
 from optexp_jax.bounds.tight.search.exact import ExactScoring
 from optexp_jax.bounds.tight.search.label_scores import SubproblemLabels
 from optexp_jax.bounds.tight.search.nodes import TightNodes, node_text
-from optexp_jax.bounds.tight.search.root import CountedRoot, RootScores, fused_alone
-from optexp_jax.bounds.tight.search.subproblem import Prefix, Ranking, Subproblem, SubproblemCache
+from optexp_jax.bounds.tight.search.root import CountedRoot, RootScores, fused_root_of
+from optexp_jax.bounds.tight.search.subproblem import Prefix, Ranking, SubproblemCache
 from optexp_jax.bounds.tight.search.warmup import warm_up
-from optexp_jax.bounds.tight.theory.fused_root import FusedRoot
 from optexp_jax.bounds.tight.tuning import STACKED_SUBPROBLEMS, Tuning
 from optexp_jax.search.driver import AbstractSpace, Expansion
 from optexp_jax.search.frontier import Queued, concatenate, take
@@ -48,13 +46,10 @@ class TightSpace(AbstractSpace[TightNodes]):
         self._tuning = tuning = Tuning.of(problem.table.n_concepts) if tuning is None else tuning
         super().__init__(tuning.first_batch if batch_size is None else batch_size)
         self._grows = batch_size is None
-        self.problem = problem
-        self._length = problem.depth
+        self.problem, self._length = problem, problem.depth
         if beam is None:
             beam = tuning.short_beam if problem.depth <= 3 else tuning.beam
-        self._beam = beam
-        self._sizes = sizes
-        self._counted = counted
+        self._beam, self._sizes, self._counted = beam, sizes, counted
         self._known = Counted() if counted is None else counted.counted
         self.subproblems = self._new_subproblems()
         self._ops = OperatorSet.of_problem(problem)
@@ -80,8 +75,9 @@ class TightSpace(AbstractSpace[TightNodes]):
 
     def root(self, incumbent: Incumbent) -> Expansion[TightNodes] | None:
         if self._tuning.warms_up:
-            warm_up(self.problem, self.clock, self._warm_ups)
-        fused = self._fused_root()
+            warm_up(self.problem, self._tuning, self.clock, self._another)
+        with self.clock.phase("device"):
+            fused = fused_root_of(self.problem, self._ops, self._tuning, self._counted)
         if fused is not None:
             self._known = Counted(gram=fused.inputs.gram)
             self.subproblems = self._new_subproblems()
@@ -100,26 +96,19 @@ class TightSpace(AbstractSpace[TightNodes]):
         worth = root.own.inside - incumbent.iou * root.own.outside
         self._ranking = Ranking.by_worth(worth, self._tuning.most_heavy)
         large = root.table.n_concepts > self._tuning.rows_at_once
+        whole = np.full(1, self.problem.highest)
         if self._length >= 3 and self.clock.expired and large:
             everything = TightNodes.everything(self._length, incumbent.threshold)
-            return Expansion(Queued(everything, np.ones(1), np.zeros(1, np.int64)), found)
-        return Expansion(self.branching.inside([root], np.ones(1), incumbent, fused), found)
+            return Expansion(Queued(everything, whole, np.zeros(1, np.int64)), found)
+        return Expansion(self.branching.inside([root], whole, incumbent, fused), found)
 
-    def _fused_root(self) -> FusedRoot | None:
-        """All that is asked first, where concepts are few."""
-        if not self._tuning.fused_root:
-            return None
-        with self.clock.phase("device"):
-            prepared = None if self._counted is None else self._counted.fused
-            return fused_alone(self.problem, self._ops) if prepared is None else prepared
+    def _another(
+        self, problem: Problem, tuning: Tuning, sizes: Sizes | None
+    ) -> AbstractSpace[TightNodes]:
+        return TightSpace(problem, None, self._beam, tuning=tuning, sizes=sizes)
 
-    def _warm_ups(self, problem: Problem, sizes: Sizes | None) -> list[AbstractSpace[TightNodes]]:
-        """Searches in which subproblems have all concepts, and those of use."""
-        once = self._tuning.without_warm_up()
-        return [
-            TightSpace(problem, None, self._beam, tuning=tuning, sizes=sizes)
-            for tuning in (replace(once, few_concepts=0.0), once)
-        ]
+    def concept_intersections(self) -> Int64[np.ndarray, " concepts"] | None:
+        return None if self._ranking is None else self.subproblems.overlaps.own.inside
 
     @cached_property
     def branching(self) -> Branching:
@@ -152,7 +141,8 @@ class TightSpace(AbstractSpace[TightNodes]):
             yield Expansion(part)
             return
         with self.clock.phase("device"):
-            subs = [self._subproblem(part, row, incumbent) for row in range(len(part))]
+            prefixes = (part.nodes.prefix(row) for row in range(len(part)))
+            subs = [self.subproblems.at(prefix, incumbent.v) for prefix in prefixes]
         for group in together(subs):
             some = take(part, np.array(group))
             if self.clock.expired:
@@ -172,20 +162,12 @@ class TightSpace(AbstractSpace[TightNodes]):
         self.counters.expanded += len(part)
         found: list[Candidate] = []
         queued: list[Queued[TightNodes]] = []
-        waiting = [self._labels(part, rows, incumbent) for rows in part.nodes.by_prefix()]
+        waiting: list[SubproblemLabels] = []
+        for rows in part.nodes.by_prefix():
+            sub = self.subproblems.at(part.nodes.prefix(int(rows[0])), incumbent.v)
+            waiting.append(SubproblemLabels.of_use(sub, part.nodes.labels(rows)))
         for scored in self._exact.children(waiting):
             found += self._exact.best_children(scored, incumbent)
             if part.nodes.further[0] == 2:
                 queued.append(self.branching.longer(scored, incumbent))
         return Expansion(concatenate(queued) if queued else None, found)
-
-    def _subproblem(self, part: Queued[TightNodes], row: int, incumbent: Incumbent) -> Subproblem:
-        return self.subproblems.at(part.nodes.prefix(row), incumbent.v)
-
-    def _labels(
-        self, part: Queued[TightNodes], rows: Int64[np.ndarray, " rows"], incumbent: Incumbent
-    ) -> SubproblemLabels:
-        """Labels of one subproblem; but those with a concept that is of no use there any more."""
-        sub, labels = self._subproblem(part, int(rows[0]), incumbent), part.nodes.labels(rows)
-        of_use = sub.of_use[labels.inner].all(1)
-        return SubproblemLabels(sub, labels.take(np.flatnonzero(of_use)))

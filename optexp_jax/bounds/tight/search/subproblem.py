@@ -24,8 +24,7 @@ from optexp_jax.bounds.tight.counts.gram import (
     cells_of,
 )
 from optexp_jax.bounds.tight.counts.local_concepts import LocalConcepts
-from optexp_jax.bounds.tight.counts.set_counts import joined
-from optexp_jax.bounds.tight.operator_set import INTERSECTION, OPERATORS, UNION, OperatorSet
+from optexp_jax.bounds.tight.operator_set import INTERSECTION, OPERATORS, UNION, OperatorSet, joined
 from optexp_jax.bounds.tight.rounding import left_for, needed, weight
 from optexp_jax.bounds.tight.theory.screening import OverlapSums, gains, present
 from optexp_jax.bounds.tight.tuning import COUNTS_AT_ONCE, Tuning
@@ -88,6 +87,7 @@ class Subproblem:
 
     def __init__(self, problem: Problem, overlaps: Overlaps, prefix: Prefix):
         self.prefix = prefix
+        self.problem = problem
         self.table, self.neuron = table, neuron = problem.table, problem.neuron
         self.overlaps = overlaps
         self.residual: Bool[np.ndarray, " signatures"] = np.ones(len(table.signatures), bool)
@@ -151,9 +151,9 @@ class Subproblem:
             return SubproblemOnDevice(overlaps.on_device, region, number, self.gram)
 
     @property
-    def captured_union(self) -> int:
-        """Locations that are in the union whatever the inner part does."""
-        return self.neuron.size + self.captured_outside
+    def captured_union(self) -> float:
+        """The union, or what stands in its place, if the inner part adds nothing to it."""
+        return self.problem.rounded_base + self.captured_outside
 
     def captured(self, v: float) -> float:
         """W of what is captured, rounded up."""
@@ -161,7 +161,7 @@ class Subproblem:
 
     def needed(self, v: float) -> float:
         """The W that an inner part needs for an IoU of v, rounded down."""
-        return needed(v, self.neuron.size) - self.captured(v)
+        return needed(v, self.problem.rounded_base) - self.captured(v)
 
     def left_of(self, w: float, v: float) -> float:
         """The highest W of an inner part, rounded up, where the whole formula has w at most."""
@@ -179,7 +179,7 @@ class Subproblem:
 
     def score(self, inside: int, outside: int) -> Score:
         """The exact score of an inner part that holds at so many residual locations."""
-        return Score(self.captured_inside + inside, self.captured_union + outside)
+        return self.problem.score(self.captured_inside + inside, self.captured_outside + outside)
 
     def concept_score(self, concept: int) -> Score:
         """The exact score of one concept."""
@@ -252,7 +252,7 @@ class SubproblemCache:
         kept = present(own)
         if np.isinf(prefix.shorter):
             return kept
-        missing = needed(v, problem.neuron.size) - prefix.shorter
+        missing = needed(v, problem.rounded_base) - prefix.shorter
         left, ops = problem.depth - len(prefix.steps), OperatorSet.of(problem.operators)
         gain = gains(own, self._sums, v, left, ops)
         return kept & (gain >= missing)

@@ -6,8 +6,8 @@ table: as many concepts, of which a few are not empty. What its search meets is 
 way in every direction. Units that come later find their programs compiled.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,25 +53,26 @@ class Kind:
         return cls(problem.table.n_concepts, problem.depth, problem.operators, disjoint, sizes)
 
 
-OpenSpaces = Callable[[Problem, Sizes | None], Sequence[AbstractSpace[TightNodes]]]
+OpenSpace = Callable[[Problem, Tuning, Sizes | None], AbstractSpace[TightNodes]]
 
 
-def warm_up(problem: Problem, clock: Clock, open_spaces: OpenSpaces) -> None:
+def warm_up(problem: Problem, tuning: Tuning, clock: Clock, open_space: OpenSpace) -> None:
     """Search a made-up unit a little, in all ways there are, unless that was done before."""
     kind = Kind.of(problem)
     if kind.n_concepts <= MOST_CONCEPTS:
-        _warm_up(kind, clock, open_spaces)
+        _warm_up(kind, tuning, clock, open_space)
 
 
 @per_process
-def _warm_up(kind: Kind, clock: Clock, open_spaces: OpenSpaces) -> bool:
+def _warm_up(kind: Kind, tuning: Tuning, clock: Clock, open_space: OpenSpace) -> bool:
     """Whether all was done: else the next search warms up what is left."""
-    made_up = _made_up(kind)
+    made_up, once = _made_up(kind), tuning.without_warm_up()
     for n_labels in (MANY, FEW):
-        for space in open_spaces(made_up, kind.sizes):
+        # Searches in which subproblems have all concepts, and those of use.
+        for way in (replace(once, few_concepts=0.0), once):
             if clock.expired:
                 return False
-            _walk(space, n_labels, clock)
+            _walk(open_space(made_up, way, kind.sizes), n_labels, clock)
     return not clock.expired
 
 

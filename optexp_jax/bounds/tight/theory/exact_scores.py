@@ -16,8 +16,7 @@ from jaxtyping import Array, Bool, Float64, Int32, Int64
 
 from optexp_jax.bounds.tight.counts.device_labels import LabelCounts
 from optexp_jax.bounds.tight.counts.gram import Gram
-from optexp_jax.bounds.tight.counts.set_counts import joined, joined_by_all
-from optexp_jax.bounds.tight.operator_set import OperatorSet
+from optexp_jax.bounds.tight.operator_set import OperatorSet, joined, joined_by_all
 from optexp_jax.bounds.tight.rounding import weight
 from optexp_jax.bounds.tight.theory.bound_inputs import NEVER, BoundInputs, GramRows, diagonals
 from optexp_jax.internal.pytrees import pytree
@@ -43,42 +42,38 @@ class AllScores:
 
 @partial(jax.jit, static_argnames=("ops",))
 def score_pairs(
-    inputs: BoundInputs, neuron_sizes: Int64[Array, " subs"], *, ops: OperatorSet
+    inputs: BoundInputs, bases: Float64[Array, " subs"], *, ops: OperatorSet
 ) -> PairScores:
     """IoUs of every concept, and the highest ones of proper pairs."""
     note_trace("score_pairs")
-    highest = _scores(inputs.all_rows(), neuron_sizes, ops).max(-1)
-    return PairScores(_single(inputs, neuron_sizes), highest)
+    highest = _scores(inputs.all_rows(), bases, ops).max(-1)
+    return PairScores(_single(inputs, bases), highest)
 
 
-def all_scores(
-    inputs: BoundInputs, neuron_sizes: Int64[Array, " subs"], ops: OperatorSet
-) -> AllScores:
+def all_scores(inputs: BoundInputs, bases: Float64[Array, " subs"], ops: OperatorSet) -> AllScores:
     """IoUs of every concept and every proper pair."""
-    pairs = _scores(inputs.all_rows(), neuron_sizes, ops)
-    return AllScores(_single(inputs, neuron_sizes), pairs)
+    pairs = _scores(inputs.all_rows(), bases, ops)
+    return AllScores(_single(inputs, bases), pairs)
 
 
 @jax.jit
 def single_scores(
-    inputs: BoundInputs, neuron_sizes: Int64[Array, " subs"]
+    inputs: BoundInputs, bases: Float64[Array, " subs"]
 ) -> Float64[Array, "subs concepts"]:
     """IoUs of every concept."""
     note_trace("single_scores")
-    return _single(inputs, neuron_sizes)
+    return _single(inputs, bases)
 
 
-def _single(
-    inputs: BoundInputs, neuron_sizes: Int64[Array, " subs"]
-) -> Float64[Array, "subs concepts"]:
+def _single(inputs: BoundInputs, bases: Float64[Array, " subs"]) -> Float64[Array, "subs concepts"]:
     inside, outside = diagonals(inputs.gram.inside), diagonals(inputs.gram.outside)
-    return jnp.where(inputs.allowed, iou(inside, outside, neuron_sizes[:, None]), NEVER)
+    return jnp.where(inputs.allowed, iou(inside, outside, bases[:, None]), NEVER)
 
 
 @partial(jax.jit, static_argnames=("ops",))
 def scores_of_rows(
     inputs: BoundInputs,
-    neuron_sizes: Int64[Array, " subs"],
+    bases: Float64[Array, " subs"],
     sub: Int32[Array, " rows"],
     a: Int32[Array, " rows"],
     *,
@@ -86,7 +81,7 @@ def scores_of_rows(
 ) -> Float64[Array, "rows ops concepts"]:
     """IoUs of the proper pairs of some concepts with every other; of the rest, −∞."""
     note_trace("scores_of_rows")
-    return _scores(inputs.rows(sub, a), neuron_sizes, ops)
+    return _scores(inputs.rows(sub, a), bases, ops)
 
 
 @jax.jit
@@ -99,23 +94,26 @@ def highest_of_rows(
 
 
 def _scores(
-    block: GramRows, neuron_sizes: Int64[Array, " subs"], ops: OperatorSet
+    block: GramRows, bases: Float64[Array, " subs"], ops: OperatorSet
 ) -> Float64[Array, "*rows ops concepts"]:
     def counts(pairs: Int64[Array, "subs n n"]) -> Int64[Array, "*rows ops n"]:
         own, both = diagonals(pairs), block.of_pairs(pairs)
         return joined_by_all(block.mine(own), block.theirs(own), both, jnp, axis=-2)
 
     gram = block.inputs.gram
-    union = block.of_sub(neuron_sizes)[..., None]
+    union = block.of_sub(bases)[..., None]
     scores = iou(counts(gram.inside), counts(gram.outside), union)
     return jnp.where(block.usable(ops) & block.proper(), scores, NEVER)
 
 
 def iou(
-    inside: Int64[Array, "*shape"], outside: Int64[Array, "*shape"], union: Int64[Array, "..."]
+    inside: Int64[Array, "*shape"], outside: Int64[Array, "*shape"], union: Float64[Array, "..."]
 ) -> Float64[Array, "*shape"]:
-    """IoUs in floating point; `union` is what is in the union anyway."""
-    return inside.astype(jnp.float64) / (outside + union).astype(jnp.float64)
+    """IoUs in floating point; `union` is what is in the union anyway.
+
+    That is |N|, or the base of the problem.
+    """
+    return inside.astype(jnp.float64) / (outside.astype(jnp.float64) + union)
 
 
 @pytree
@@ -128,8 +126,8 @@ class LabelContext:
     allowed: Bool[Array | np.ndarray, "subs concepts"]
     captured_inside: Int64[Array | np.ndarray, " subs"]
     """Locations that the outer steps have captured to be positive."""
-    captured_union: Int64[Array | np.ndarray, " subs"]
-    """Those outside of the neuron, and the neuron itself."""
+    captured_union: Float64[Array | np.ndarray, " subs"]
+    """Those outside of the neuron, and the neuron itself or the base that takes its place."""
 
     def of(self, sub: Int32[Array | np.ndarray, " labels"]) -> "LabelContext":
         """Those of each label's subproblem."""
@@ -151,7 +149,7 @@ def surroundings_of(
     grams: Sequence[Gram],
     allowed: Bool[Array | np.ndarray, "subs concepts"],
     captured_inside: Int64[Array | np.ndarray, " subs"],
-    captured_union: Int64[Array | np.ndarray, " subs"],
+    captured_union: Float64[Array | np.ndarray, " subs"],
 ) -> LabelContext:
     """From the Gram matrices of each subproblem."""
     note_trace("surroundings_of")

@@ -44,15 +44,15 @@ class FusedRoot:
 def fused_root(
     total: Int64[Array, "one n n"],
     inside: Num[Array | np.ndarray, "neurons n n"],
-    neuron_sizes: Int64[Array | np.ndarray, " neurons"],
+    bases: Float64[Array | np.ndarray, " neurons"],
     *,
     ops: OperatorSet,
 ) -> FusedRoot:
     """Of some neurons, from `Overlaps.total` and `Overlaps.active`."""
     note_trace("fused_root")
     gram = complement(total, inside)
-    every, sizes = jnp.ones(inside.shape[:2], bool), jnp.asarray(neuron_sizes)
-    scores = all_scores(BoundInputs(gram, every, every, jnp.zeros(len(sizes))), sizes, ops)
+    every, of_each = jnp.ones(inside.shape[:2], bool), jnp.asarray(bases)
+    scores = all_scores(BoundInputs(gram, every, every, jnp.zeros(len(bases))), of_each, ops)
     best = jnp.maximum(scores.single.max(1), scores.pairs.max((1, 2, 3)))
     inputs = BoundInputs(gram, every, every, v_below(best))
     maxima = row_maxima(inputs)

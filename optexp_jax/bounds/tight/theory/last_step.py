@@ -1,8 +1,8 @@
 """The same formulas as in `two_step`, once the pair's overlaps with every concept are exact.
 
-For a label P with `I(P ∩ z)` and `E(P ∩ z)` known, what is left unknown of `(P∘x)∘y` is how x and y
-overlap within P or outside of it. First every x is bounded with the best y of all
-(`any_last_step`), then the few x that survive with each y (`last_steps_after`).
+For a label P with `I(P ∩ z)` and `E(P ∩ z)` known, what is left unknown of `(P∘x)∘y` is what x and
+y share within P. First every x is bounded with the best y of all (`any_last_step`, Proposition 15),
+then the few x that survive with each y (`last_steps_after`, Proposition 16).
 """
 
 from functools import partial
@@ -16,6 +16,11 @@ from optexp_jax.bounds.tight.rounding import outward, slack, weight
 from optexp_jax.bounds.tight.theory.bound_inputs import NEVER, BoundInputs, GramRows
 from optexp_jax.bounds.tight.theory.exact_scores import CountedLabels, not_in
 from optexp_jax.bounds.tight.theory.row_maxima import RowMaxima
+from optexp_jax.bounds.tight.theory.shared_by_three import (
+    LabelOverlaps,
+    WeightLimits,
+    shared_by_three,
+)
 from optexp_jax.internal.pytrees import pytree
 from optexp_jax.internal.tracing import note_trace
 
@@ -25,8 +30,8 @@ class _Pairs:
     """Pairs P with their overlaps, in floating point."""
 
     w: Float64[Array, "labels one"]
-    i: Float64[Array, "labels concepts"]
-    e: Float64[Array, "labels concepts"]
+    i: LabelOverlaps
+    e: LabelOverlaps
     paid: Float64[Array, "labels concepts"]
     gain: Float64[Array, "labels concepts"]
     """−W(P ∩ z), to be added to W(P)."""
@@ -70,8 +75,8 @@ class _Pairs:
         lets_in = (op != UNION) | inputs.light[sub[:, None], labels.inner].all(1)
         return cls(
             w=weight(own_i, v * own_e)[:, None],
-            i=i,
-            e=e,
+            i=LabelOverlaps(own_i[:, None], i),
+            e=LabelOverlaps(own_e[:, None], e),
             paid=paid,
             gain=gain,
             within=weight(i, paid),
@@ -96,7 +101,7 @@ def any_last_step(
     """Proposition 15: bounds on W of `(P∘x)∘y` with the best y of all, by the operator of x."""
     note_trace("any_last_step")
     p, sub = _Pairs.of(inputs, labels, op), labels.sub
-    never = jnp.full_like(p.i, NEVER)
+    never = jnp.full_like(p.paid, NEVER)
     after_or, after_and, after_not = never, never, never
     own, overlap, filtered = (
         part[sub] for part in (inputs.own, maxima.removed, maxima.filtered(inputs))
@@ -104,20 +109,19 @@ def any_last_step(
     last = _most(own + p.paid, p.light)  # W of y outside of a part of P
     best_gain = _most(p.gain, p.free)
     if ops.union:
-        unions = p.w + p.outside + overlap + _most(p.outside, p.in_run)
-        after_or = jnp.where(p.in_run, unions, NEVER)
+        # y adds no more than x.
+        after_or = jnp.where(p.in_run, p.w + 2 * p.outside + overlap, NEVER)
     if ops.union and ops.difference:
         apart = jnp.minimum(p.outside + overlap, filtered + p.paid)
         after_or = jnp.maximum(after_or, p.w + best_gain + apart)
     if ops.union and ops.intersection:
-        kept = jnp.minimum(last + p.within, _most(own, p.light) + p.i)
+        kept = jnp.minimum(last + p.within, _most(own, p.light) + p.i.shared)
         after_and = jnp.where((op == DIFFERENCE)[:, None], NEVER, kept)
     if ops.difference:
-        # What y removes of x's share is not counted twice: at most I(P ∩ x) is.
-        removed = jnp.minimum(p.gain, best_gain) + p.i
-        final = jnp.minimum(_most(p.paid, p.free), removed)
+        # y removes no more than x, and x's share once only: gain(x) + I(P ∩ x).
+        final = p.paid
         if ops.union:
-            added = jnp.minimum(last, _most(p.outside, p.light) + p.i)
+            added = jnp.minimum(last, _most(p.outside, p.light) + p.i.shared)
             final = jnp.maximum(final, added)
         after_not = p.w + p.gain + final
     bounds = jnp.stack([after_or, after_and, after_not], axis=1)
@@ -141,55 +145,56 @@ def last_steps_after(
     p = _Pairs.of(inputs, labels, op)
     y = p.free & not_in(x[:, None], inputs.n_concepts)
     block = inputs.rows(jnp.asarray(labels.sub), x)
+    three = shared_by_three(p.i, p.e, block, x)
     bound = {UNION: _after_or, INTERSECTION: _after_and, DIFFERENCE: _after_not}[step]
-    return outward(bound(block, p, y, x, ops))
+    return outward(bound(block, p, three, y, x, ops))
 
 
 def _after_not(
     block: GramRows,
     p: _Pairs,
+    three: WeightLimits,
     y: Bool[Array, "labels n"],
     x: Int32[Array, " labels"],
     ops: OperatorSet,
 ) -> Float64[Array, " labels"]:
     """`(P AND NOT x) AND NOT y`, where y does not remove more than x, and `… OR y`."""
-    common = jnp.minimum(jnp.minimum(_at(p.i, x), p.i), block.i)
-    last = jnp.where(y & p.not_above(p.gain, x), p.gain + common, NEVER)
+    del block
+    last = jnp.where(y & p.not_above(p.gain, x), p.gain + three.high, NEVER)
     if ops.union:
-        last = jnp.maximum(last, jnp.where(y & p.light, p.outside + common, NEVER))
+        last = jnp.maximum(last, jnp.where(y & p.light, p.outside + three.high, NEVER))
     return (p.w + _at(p.gain, x))[:, 0] + last.max(1)
 
 
 def _after_or(
     block: GramRows,
     p: _Pairs,
+    three: WeightLimits,
     y: Bool[Array, "labels n"],
     x: Int32[Array, " labels"],
     ops: OperatorSet,
 ) -> Float64[Array, " labels"]:
     """`(P OR x) OR y`, where y does not add more than x, and `… AND NOT y`."""
-    shared = block.ve
-    outside = _at(p.outside, x)
+    apart = three.high - block.shared  # at least −W((x ∩ y) \\ P)
     in_run = y & p.in_run & _at(p.in_run, x) & p.not_above(p.outside, x)
-    best = jnp.where(in_run, outside + p.outside + shared, NEVER)
+    last = jnp.where(in_run, p.outside + apart, NEVER)
     if ops.difference:
-        apart = jnp.minimum(outside + shared, block.without + _at(p.paid, x))
-        best = jnp.maximum(best, jnp.where(y, p.gain + apart, NEVER))
-    return p.w[:, 0] + best.max(1)
+        last = jnp.maximum(last, jnp.where(y, p.gain + apart, NEVER))
+    return (p.w + _at(p.outside, x))[:, 0] + last.max(1)
 
 
 def _after_and(
     block: GramRows,
     p: _Pairs,
+    three: WeightLimits,
     y: Bool[Array, "labels n"],
     x: Int32[Array, " labels"],
     ops: OperatorSet,
 ) -> Float64[Array, " labels"]:
     """`(P AND x) OR y`."""
     del ops
-    common = jnp.minimum(jnp.minimum(_at(p.e, x), p.e), block.e)
     own = block.theirs(block.inputs.own)
-    last = jnp.where(y & p.light, own + block.v * common, NEVER).max(1)
+    last = jnp.where(y & p.light, own - three.low, NEVER).max(1)
     return last + _at(p.within, x)[:, 0]
 
 

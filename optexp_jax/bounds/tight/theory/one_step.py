@@ -16,8 +16,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float64, Int32, Int64
 
-from optexp_jax.bounds.tight.counts.set_counts import common_to_three
-from optexp_jax.bounds.tight.operator_set import DIFFERENCE, INTERSECTION, UNION, OperatorSet
+from optexp_jax.bounds.tight.operator_set import (
+    DIFFERENCE,
+    INTERSECTION,
+    UNION,
+    OperatorSet,
+    common_to_three,
+)
 from optexp_jax.bounds.tight.rounding import weight
 from optexp_jax.bounds.tight.theory.bound_inputs import (
     NEVER,

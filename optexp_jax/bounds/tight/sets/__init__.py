@@ -1,0 +1,1 @@
+"""Searching sets of concepts instead of chains: cells, the bound U, and the best chain of a set."""

@@ -1,0 +1,1 @@
+"""The upper hull of extras and intersections, found by searches with other bases than |N|."""
