@@ -7,6 +7,8 @@ from typing import Any
 
 # Before jax is imported. A caller who sets it can run the tests on an accelerator.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Commands that tests start leave the cache of whoever runs the tests alone.
+os.environ.setdefault("OPTEXP_COMPILATION_CACHE", "off")
 
 import jax
 import pytest

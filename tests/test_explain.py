@@ -28,7 +28,7 @@ from optexp_jax import (
     explain_many,
 )
 from optexp_jax.methods.oracle import count_formulas
-from optexp_jax.runs.many import TOGETHER
+from optexp_jax.methods.together import neurons_together
 
 
 def without_times(explanation: Explanation) -> Explanation:
@@ -182,7 +182,9 @@ def test_many_neurons_are_taken_as_they_come():
 
     results = explain_many(table, neurons(), NetDissect())
     next(results)
-    assert len(taken) <= TOGETHER  # a few are prepared together, and no more are held
+    assert len(taken) <= neurons_together(
+        table
+    )  # a few are prepared together, and no more are held
     assert len(list(results)) + 1 == len(taken) == 20
 
 

@@ -20,6 +20,8 @@ from optexp_jax.datasets.provenance import find_provenance
 
 BLOCK_BYTES = 2**28
 """Of raw maps that are held at once: all samples of some units."""
+CACHED_LOCATIONS = 2**17
+"""Up-sampled locations that stay in a core's cache while a bitmap is made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +121,16 @@ class LayerUnits:
         return found
 
     def bitmap(self, unit: int) -> Bool[np.ndarray, "samples *location"]:
-        """Where a unit is active: the plain reference, which shares no code with `counts` but the
-        weights of up-sampling."""
+        """Where a unit is active: the plain reference, which shares no code with `counts` but
+        reading and the weights of up-sampling."""
         chosen = self.range_of(unit)
         located = self.table.require_map("bitmap")
         shape = mask_shape(located.location_shape, self.store.shape[2:])
         bits = np.empty((self.table.n_samples, located.sample_size), np.bool_)
-        maps = as_maps(self.store.units(unit, unit + 1)[:, 0])
-        for start, stop in self.table.sample_blocks():
+        maps = as_maps(self._reader.read(unit))
+        step = max(1, CACHED_LOCATIONS // located.sample_size)
+        for start in range(0, len(maps), step):
+            stop = min(start + step, len(maps))
             values = upsample(maps[start:stop], shape)
             inside = (values > chosen.low) & (values < chosen.high)
             bits[start:stop] = inside.reshape(stop - start, -1)

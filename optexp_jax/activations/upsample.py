@@ -78,7 +78,10 @@ def upsample(
     wide = cells[:, :, across.left] * across.before + cells[:, :, across.right] * across.after
     wide = np.where(np.abs(wide) < TINY, 0.0, wide).astype(np.float32).astype(np.float64)
     above, below = wide[:, down.left], wide[:, down.right]
-    return above * down.before[:, None] + below * down.after[:, None]
+    above *= down.before[:, None]
+    below *= down.after[:, None]
+    above += below
+    return above
 
 
 def active(

@@ -19,6 +19,10 @@ def main() -> int:
     try:
         from optexp_jax.cli import main as run
 
+        if not {"-h", "--help", "--version"} & set(sys.argv[1:]) and len(sys.argv) > 1:
+            from optexp_jax.cli.compilation_cache import keep_programs
+
+            keep_programs()
         code = run()
         sys.stdout.flush()
     except BaseException:

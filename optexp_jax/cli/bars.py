@@ -26,6 +26,10 @@ LINE_EVERY = 5.0
 """Seconds between lines where stderr is no terminal, and before the first."""
 
 
+FORESEEN = 0.05
+"""The share from which on what is done tells how long the rest takes."""
+
+
 class ProgressLines:
     """A line on stderr every few seconds, for logs and pipes."""
 
@@ -40,8 +44,12 @@ class ProgressLines:
         if now - self._last < LINE_EVERY:
             return
         self._last = now
-        of = "" if total is None else f" of {self._shown(total)} ({done / max(total, 1):.0%})"
-        seconds = f"{now - self._started:.0f} s"
+        passed, of = now - self._started, ""
+        seconds = f"{passed:.0f} s"
+        if total is not None:
+            of = f" of {self._shown(total)} ({done / max(total, 1):.0%})"
+        if total is not None and total * FORESEEN <= done < total:
+            seconds += f", about {passed * (total - done) / done:.0f} s left"
         print(f"{self._what}: {self._shown(done)}{of}, {seconds}", file=sys.stderr, flush=True)
 
     def _shown(self, amount: int) -> str:

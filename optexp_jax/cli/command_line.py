@@ -4,9 +4,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from optexp_jax.cli.failures import error_text, lacks_memory
+from optexp_jax.cli.failures import UsageError, error_text, lacks_memory
 from optexp_jax.cli.interrupts import INTERRUPTED, interrupts
-from optexp_jax.cli.parsing import Parser, add_commands
+from optexp_jax.cli.parsing import BAD_USAGE, Parser, add_commands
 from optexp_jax.cli.terminal import escaping_streams
 
 DONE, FAILED = 0, 1
@@ -68,7 +68,7 @@ def _failed(command: str, error: Exception) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     _say(command, error_text(error))
-    return FAILED
+    return BAD_USAGE if isinstance(error, UsageError) else FAILED
 
 
 def _say(command: str, text: str) -> None:

@@ -12,11 +12,12 @@ from rich.text import Text
 
 from optexp_jax.cli.allowed import ALLOW_HELP, parse_allowed
 from optexp_jax.cli.console import results_console
-from optexp_jax.cli.failures import plural
+from optexp_jax.cli.failures import UsageError, plural
 from optexp_jax.cli.parsing import at_least
 from optexp_jax.cli.run_folder import open_run
 from optexp_jax.comparison import Comparison
 from optexp_jax.comparison.comparing import compare_with_first
+from optexp_jax.comparison.contradictions import IncomparableError
 from optexp_jax.comparison.export import (
     CATEGORY_COLUMNS,
     UNIT_COLUMNS,
@@ -39,7 +40,8 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         "Compare runs over the same units, such as a beam's with an exact one's: which units "
         "differ, in the paper's categories, and by how much. The first run, A, is compared with "
         "each of the others, B; a gain is the IoU of B minus that of A. Exit code 1 if two results "
-        "contradict each other, such as a beam above a proved optimum."
+        "contradict each other, such as a beam above a proved optimum; 2 if the runs are not about "
+        "the same, so that nothing was compared."
     )
     parser.epilog = "example: optexp compare runs/beam runs/optimal --plot gains.png"
     parser.add_argument("first", type=Path, metavar="RUN_A", help="folder of the first run")
@@ -92,12 +94,15 @@ def _run(options: Namespace) -> None:
         if not path.parent.is_dir():
             raise ValueError(f"There is no folder {path.parent} for {path.name}. Make it first.")
     if PRINT == options.json == options.markdown:
-        raise ValueError("--json and --markdown cannot both be printed. Name a file for one.")
+        raise UsageError("--json and --markdown cannot both be printed. Name a file for one.")
     if options.plot is not None:
         _check_plot(options.plot)
     allowed = parse_allowed(options.allow)
     runs = [open_run(folder, allowed) for folder in (options.first, *options.others)]
-    made = compare_with_first(runs, common=options.common)
+    try:
+        made = compare_with_first(runs, common=options.common)
+    except IncomparableError as error:
+        raise UsageError(str(error)) from None
     _write(options, made)
     if options.json == PRINT:
         print(json.dumps([comparison_as_json(each) for each in made], indent=2))

@@ -1,11 +1,12 @@
 """Where results and progress go."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import rich.progress
 from rich.console import Console
 
+from optexp_jax.cli.bars import ProgressLines
 from optexp_jax.cli.terminal import make_console
 
 _T = TypeVar("_T")
@@ -15,11 +16,18 @@ PIPE_WIDTH = 160
 
 
 def with_progress(items: Iterable[_T], total: int, what: str) -> Iterable[_T]:
-    """The items, with a bar on stderr while they come, if stderr is a terminal."""
+    """The items, with a bar on stderr while they come, or lines if stderr is no terminal."""
     console = make_console(stderr=True)
     if not console.is_terminal:
-        return items
+        return _with_lines(items, total, what)
     return rich.progress.track(items, what, total, console=console, transient=True)
+
+
+def _with_lines(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
+    tell = ProgressLines(what, in_bytes=False)
+    for done, item in enumerate(items, 1):
+        yield item
+        tell(done, total)
 
 
 def results_console() -> Console:

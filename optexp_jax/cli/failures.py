@@ -3,6 +3,11 @@
 import errno
 from collections.abc import Iterable
 
+
+class UsageError(ValueError):
+    """The command was asked for what cannot be: bad usage, where nothing was done."""
+
+
 _DOINGS = {
     errno.ENOENT: "there is nothing at {}; check the path",
     errno.EACCES: "{} may not be read or written by you; change its permissions or name another",

@@ -1,23 +1,31 @@
 """`optexp verify`: check the stored results of a run independently."""
 
+import contextlib
 import json
+import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from optexp_jax.cli.allowed import ALLOW_HELP, parse_allowed
+from optexp_jax.cli.bars import LINE_EVERY
 from optexp_jax.cli.console import with_progress
 from optexp_jax.cli.failures import plural
-from optexp_jax.cli.parsing import positive
+from optexp_jax.cli.parsing import at_least, positive
 from optexp_jax.cli.run_folder import open_run
 from optexp_jax.runs.layers import StoredLayer
 from optexp_jax.runs.raw_maps import RawMaps
 from optexp_jax.runs.record import Counts
 from optexp_jax.runs.reproof import ALL_TRIED
+from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.selection import parse_units
-from optexp_jax.runs.verify import ClaimOutcome, UnitCheck, verify_run
+from optexp_jax.runs.sources import SourceIdentity
+from optexp_jax.runs.unit_check import ClaimOutcome, UnitCheck
+from optexp_jax.runs.verify import Forecast, Verification, explained_results
+from optexp_jax.runs.verify_tasks import VerifyTask, verify_on
+from optexp_jax.runs.workers import LocalWorkers
 
 
 def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
@@ -48,6 +56,12 @@ def fill(parser: ArgumentParser, _arguments: Sequence[str]) -> None:
         metavar="NAMES",
         help=ALLOW_HELP,
     )
+    parser.add_argument(
+        "--workers",
+        type=at_least(1),
+        metavar="N",
+        help="worker processes on this machine (default: all in this one)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     parser.set_defaults(run=_run)
 
@@ -56,16 +70,15 @@ def _run(options: Namespace) -> None:
     run = open_run(options.folder, parse_allowed(options.allow))
     counts = run.counts
     units = None if options.units is None else set(parse_units(options.units))
-    total = counts.done if units is None else len(units)
-    checks: list[UnitCheck] = []
-    raw = RawMaps.of_table(_table_of(run)) if options.from_data else None
-    found = verify_run(run, units=units, time_limit=options.time_limit, raw=raw)
-    for check in with_progress(found, total, "Checking units"):
-        checks.append(check)
-        if not options.json:
-            print(f"unit {check.unit}: {check}", flush=True)
-    if not checks:
+    results = explained_results(run, units)
+    if not results:
         raise ValueError(f"{options.folder} has no explained units to check.")
+    checks: list[UnitCheck] = []
+    with _checking(run, results, options) as found:
+        for check in with_progress(found, len(results), "Checking units"):
+            checks.append(check)
+            if not options.json:
+                print(f"unit {check.unit}: {check}", flush=True)
     wrong = [check for check in checks if not check.good]
     if options.json:
         print(json.dumps([_as_json(check) for check in checks], indent=2))
@@ -79,6 +92,36 @@ def _run(options: Namespace) -> None:
         are, units = ("is", "unit") if len(wrong) == 1 else ("are", "units")
         results = plural(len(checks), "result")
         raise ValueError(f"{len(wrong)} of {results} {are} wrong: {units} {named}")
+
+
+@contextlib.contextmanager
+def _checking(
+    run: Run, results: Sequence[UnitResult], options: Namespace
+) -> Generator[Iterator[UnitCheck]]:
+    """The checks as they come, here or from workers, after a line on how long they will take."""
+    source, asked, limit = run.open_source(), run.asked, options.time_limit
+    labelled = _table_of(run) if options.from_data else None
+    raw = None if labelled is None else RawMaps.of_table(labelled)
+    verification = Verification(source, asked, limit, raw)
+    _announce(verification.forecast(results), limit, options.workers or 1)
+    if options.workers is None:
+        yield verification.check(results)
+        return
+    workers = LocalWorkers(options.workers)
+    task = VerifyTask(run.opener, SourceIdentity.of(source), asked, (), limit, labelled)
+    try:
+        yield verify_on(workers, options.workers, task, results)
+    finally:
+        workers.shutdown(cancel_futures=True)
+
+
+def _announce(forecast: Forecast, limit: float, n_workers: int) -> None:
+    """Say how long a check will take, if that is worth a line."""
+    about = "at most" if forecast.proving == limit else "about"
+    seconds = forecast.seconds(n_workers)
+    if seconds >= LINE_EVERY:
+        units = plural(forecast.n_units, "unit")
+        print(f"{units} to check, {about} {seconds:.0f} s", file=sys.stderr, flush=True)
 
 
 def _unchecked(checks: Sequence[UnitCheck], counts: Counts) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from optexp_jax.comparison.category import category_of
 from optexp_jax.comparison.comparison import ComparedRun, ComparedUnit, Comparison
-from optexp_jax.comparison.contradictions import check_contradictions
+from optexp_jax.comparison.contradictions import IncomparableError, check_contradictions
 from optexp_jax.comparison.loaded_run import (
     LoadedRun,
     different_data,
@@ -31,6 +31,7 @@ def compare(
     Both must be over the same table, activations, range and units; with `common`, the units that
     they share are compared whatever else differs. Formulas of the same IoU are looked up in the
     table, which is opened from where the runs had it; pass `table` if it was only in memory.
+    IncomparableError if the runs are not about the same.
     ContradictionError if one run has a higher IoU than the other claims to be possible.
     """
     (made,) = compare_with_first([a, b], common=common, table=table)
@@ -55,7 +56,7 @@ def compare_with_first(
 def _compare(a: LoadedRun, b: LoadedRun, common: bool, table: ConceptTable | None) -> Comparison:
     data, units = different_data(a, b), different_units(a, b)
     if (data or units) and not common:
-        raise ValueError(
+        raise IncomparableError(
             f"{a.path} and {b.path} are not about the same: {'; '.join([*data, *units])}. "
             "To compare the units that both have nevertheless, pass --common, or common=True in "
             "Python."
@@ -63,7 +64,7 @@ def _compare(a: LoadedRun, b: LoadedRun, common: bool, table: ConceptTable | Non
     shared = [unit for unit in a.units if unit in {*b.units}]
     both = _explained_in_both(a, b)
     if not both:
-        raise ValueError(
+        raise IncomparableError(
             f"No unit is explained in both {a.path} and {b.path}, which share {len(shared)}. Go on "
             "with them first, or compare other runs."
         )

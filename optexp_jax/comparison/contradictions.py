@@ -10,6 +10,10 @@ from optexp_jax.explanation import Explanation, Status
 from optexp_jax.methods.claim import FormulaSpace
 
 
+class IncomparableError(ValueError):
+    """Two runs are not about the same, or share no unit that both explain."""
+
+
 class ContradictionError(ValueError):
     """Two runs cannot both be right: one of them has what the other says there is not."""
 

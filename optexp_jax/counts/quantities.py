@@ -26,6 +26,7 @@ from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.operators import operator_bits
 from optexp_jax.internal.chunks import map_chunks
 from optexp_jax.internal.padding import round_up_by_fours
+from optexp_jax.internal.tracing import note_trace
 
 FEW = 8
 """Formulas whose quantities are summed at once: there can be millions of patches."""
@@ -149,6 +150,8 @@ def _sum_neuron(
     sample: Int64[Array, " patches"],
     n_samples: int,
 ) -> NeuronQuantities:
+    note_trace("sum_neuron")
+
     def total(part: Int64[Array, " patches"]) -> Int64[Array, " samples"]:
         return jax.ops.segment_sum(part, sample, n_samples, indices_are_sorted=True)
 
@@ -171,6 +174,7 @@ def _sum_concepts(
     entry_concept: Int64[Array, " entries"],
     shape: tuple[int, int],
 ) -> Quantities:
+    note_trace("sum_concepts")
     cell = entry_concept * shape[1] + sample[entry_patch]
 
     parts = [_where(kind, counts) for counts in (inside, outside) for kind in (unique, ~unique)]
@@ -196,6 +200,7 @@ def _sum_formulas(
     sample: Int64[Array, " patches"],
     n_samples: int,
 ) -> Quantities:
+    note_trace("sum_formulas")
     word, lane = signature // LANES, (signature % LANES).astype(jnp.uint32)
     parts = [_where(kind, counts) for counts in (inside, outside) for kind in (unique, common)]
     columns = jnp.stack(parts, axis=1)

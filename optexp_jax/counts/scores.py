@@ -18,6 +18,7 @@ from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.operators import operator_bits
 from optexp_jax.internal.mesh import split_batch
 from optexp_jax.internal.padding import round_up_to_power_of_two
+from optexp_jax.internal.tracing import note_trace
 
 BLOCK_WORDS = 2**23
 """About how many packed words of held signatures are made at once."""
@@ -274,6 +275,7 @@ def _score_chains(
     inside: Int64[Array, "words lanes"],
     outside: Int64[Array, "words lanes"],
 ) -> Int64[Array, "two batch"]:
+    note_trace("score_chains")
     return _weighted_sums(evaluate_chains(membership, concepts, operators, bits), inside, outside)
 
 

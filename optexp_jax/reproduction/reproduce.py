@@ -137,8 +137,8 @@ def run_rows(
     home = Path(folder) / _folder_name(preset, layer, budget)
     machine = MachineFacts.kept_in(home)
 
-    def run(name: str, row: AlgorithmRow, units: tuple[int, ...]) -> Run:
-        say(name)
+    def run(name: str, row: AlgorithmRow, units: tuple[int, ...], said: str) -> Run:
+        say(said)
         return explain_layer(
             home / name,
             layer.source,
@@ -152,9 +152,13 @@ def run_rows(
     rows = _rows(preset, budget)
     first: list[Run] = []
     runs: list[Run] = []
-    for row, patient in zip(rows, _rows(preset, budget + COMPILATION), strict=True):
-        first.append(run(f"{row.key}-first-unit", patient, layer.units[:1]))
-        runs.append(run(row.key, row, layer.units))
+    patients = _rows(preset, budget + COMPILATION)
+    for number, (row, patient) in enumerate(zip(rows, patients, strict=True), 1):
+        where = f"row {number} of {len(rows)}, {row.title}"
+        compiling = f"{where}: the first unit, to compile"
+        first.append(run(f"{row.key}-first-unit", patient, layer.units[:1], compiling))
+        n_units = f"{len(layer.units)} unit{'' if len(layer.units) == 1 else 's'}"
+        runs.append(run(row.key, row, layer.units, f"{where}: {n_units}"))
     return TableRuns(preset, layer, home, budget, rows, tuple(runs), tuple(first), machine)
 
 

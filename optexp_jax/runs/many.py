@@ -16,10 +16,9 @@ from optexp_jax.explanation import Explanation
 from optexp_jax.internal.kernel_choice import Kernels, chosen_kernels, kernels
 from optexp_jax.methods.base import AbstractMethod
 from optexp_jax.methods.optimal import Optimal
+from optexp_jax.methods.together import neurons_together
 from optexp_jax.runs.shared import open_shared_table, share_table
 
-TOGETHER = 8
-"""Neurons of `explain_many` that are prepared together."""
 IN_FLIGHT = 2
 """Tasks a worker, so that none waits for the next."""
 
@@ -41,8 +40,8 @@ def explain_many(
     if executor is not None:
         yield from explain_on(executor, table, (firing(table, each) for each in neurons), method)
         return
-    waiting = iter(neurons)
-    while group := [firing(table, each) for each in itertools.islice(waiting, TOGETHER)]:
+    waiting, at_once = iter(neurons), neurons_together(table)
+    while group := [firing(table, each) for each in itertools.islice(waiting, at_once)]:
         together = method.run_together(table, group)
         for counts, found in zip(group, together, strict=True):
             yield described(table, counts, found)

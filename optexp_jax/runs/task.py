@@ -20,6 +20,7 @@ from optexp_jax.runs.other_images import (
 )
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.sources import AbstractOpener, HasRanges, SourceIdentity, UnitSource
+from optexp_jax.runs.together import ExplainedTogether
 from optexp_jax.search.driver import Progress
 from optexp_jax.stores.store import DataFileError
 from optexp_jax.validation.groups import Groups
@@ -112,10 +113,21 @@ def _run_task(task: Task) -> list[UnitResult]:
     together = task.null is not None or task.other_images is not None
     chosen = _choose_lengths(task, source, groups, counts)
     results: list[UnitResult] = []
+    reports = _Reports()
+    firing = [
+        counted
+        for unit, counted in zip(task.units, counts, strict=True)
+        if counted is not None and counted.size and unit not in chosen
+    ]
+    grouped = ExplainedTogether(source.table, reports.of(task.method), firing)
     for unit, counted in zip(task.units, counts, strict=True):
         _tell(UnitStarted(unit))
-        method = method_of_length(task.method, chosen.get(unit))
-        results.append(_run_unit(method, source, unit, counted, counting))
+        reports.begin(unit)
+        if counted is None or not counted.size or unit in chosen:
+            method = reports.of(method_of_length(task.method, chosen.get(unit)))
+            results.append(_run_alone(method, source, unit, counted))
+        else:
+            results.append(_run_next(grouped, unit, counting))
         if not together:
             _tell(UnitFinished(results[-1]))
     if not together:
@@ -211,14 +223,24 @@ def _count_all(source: UnitSource, units: tuple[int, ...]) -> list[NeuronCounts 
         return [None] * len(units)
 
 
-def _run_unit(
-    method: AbstractMethod,
-    source: UnitSource,
-    unit: int,
-    counts: NeuronCounts | None,
-    counting: float,
-) -> UnitResult:
+def _run_next(together: ExplainedTogether, unit: int, counting: float) -> UnitResult:
+    """Explain a unit with others of its task."""
     start = time.perf_counter() - counting
+    try:
+        explained = together.next()
+    except SOURCE_ERRORS:
+        raise
+    except Exception as error:  # whatever it is, the other units of the layer can be done
+        return UnitResult(unit, error=_text(error), seconds=time.perf_counter() - start)
+    found = dataclasses.replace(explained.found, state=None)
+    return UnitResult(unit, found, seconds=counting + explained.seconds)
+
+
+def _run_alone(
+    method: AbstractMethod, source: UnitSource, unit: int, counts: NeuronCounts | None
+) -> UnitResult:
+    """Explain a unit that could not be counted with others, or say why there is nothing to."""
+    start = time.perf_counter()
     try:
         if counts is None:
             (counts,) = source.counts([unit])
@@ -226,7 +248,7 @@ def _run_unit(
             reason = source.range_of(unit).skipped
             if reason is not None:
                 raise ValueError(f"The unit is never active: {reason}")
-        found = explain(source.table, counts, _reporting(method, unit))
+        found = explain(source.table, counts, method)
     except SOURCE_ERRORS:
         raise
     except Exception as error:  # whatever it is, the other units of the layer can be done
@@ -265,29 +287,34 @@ def _text(error: Exception) -> str:
     return f"{type(error).__name__}: {text}"
 
 
-def _reporting(method: AbstractMethod, unit: int) -> AbstractMethod:
-    """The method, telling of the search as it goes, where somebody listens."""
-    if _listener.get() is None:
-        return method
-    last = time.perf_counter()
+class _Reports:
+    """Tells of the search for one unit after another, as it goes."""
 
-    def callback(progress: Progress) -> None:
-        nonlocal last
-        if time.perf_counter() - last < REPORT_EVERY:
+    def __init__(self) -> None:
+        self._unit, self._last = -1, 0.0
+
+    def begin(self, unit: int) -> None:
+        """From now on it is this unit's search."""
+        self._unit, self._last = unit, time.perf_counter()
+
+    def of(self, method: AbstractMethod) -> AbstractMethod:
+        """The method, telling of its searches where somebody listens."""
+        return method if _listener.get() is None else method.with_callback(self._tell)
+
+    def _tell(self, progress: Progress) -> None:
+        if time.perf_counter() - self._last < REPORT_EVERY:
             return
-        last = time.perf_counter()
+        self._last = time.perf_counter()
         best = progress.incumbent
         _tell(
             UnitProgress(
-                unit,
+                self._unit,
                 None if best is None else str(best.formula),
                 progress.value,
                 progress.upper_bound,
                 float(progress.gap),
             )
         )
-
-    return method.with_callback(callback)
 
 
 def _tell(message: Message) -> None:

@@ -1,10 +1,9 @@
 """An independent check of stored results: scores location by location, and optima proved again."""
 
-import enum
-import hashlib
+import itertools
 import time
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -12,74 +11,33 @@ from jaxtyping import Bool
 
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.metrics import Objective
-from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.methods.claim import FormulaSpace
 from optexp_jax.runs.configuration import Configuration
 from optexp_jax.runs.conformity import conformity_faults, ranking
+from optexp_jax.runs.located_counts import LocatedCounts, count_located
 from optexp_jax.runs.null_check import NullCheck, check_null
 from optexp_jax.runs.objective_reproof import reprove_objective
 from optexp_jax.runs.other_images import method_of_length
 from optexp_jax.runs.other_images_check import check_other_images
-from optexp_jax.runs.raw_maps import RawMaps, truth
-from optexp_jax.runs.reproof import reprove, reprove_ranking
+from optexp_jax.runs.raw_maps import RawMaps
+from optexp_jax.runs.reproof import Prover, Reproofs, StoredClaim
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.run import Run
 from optexp_jax.runs.sources import UnitSource
+from optexp_jax.runs.unit_check import ClaimOutcome, UnitCheck
 from optexp_jax.validation.groups import Groups
 
+__all__ = ["ClaimOutcome", "UnitCheck", "Verification", "verify_run"]
 
-class ClaimOutcome(enum.StrEnum):
-    """What became of a result's claim about all other formulas."""
-
-    REPROVED = "optimality re-proved"
-    NOT_REPROVED = "optimality not re-proved"
-    BOUND_HOLDS = "upper bound holds"
-    NOT_CLAIMED = "optimality not claimed"
-    DISPROVED = "optimality disproved"
-
-
-@dataclass(frozen=True)
-class UnitCheck:
-    """What was checked of one unit, and what is wrong with it."""
-
-    unit: int
-    claim: ClaimOutcome
-    how: str
-    faults: tuple[str, ...] = ()
-    seconds: float = 0.0
-    on_data: bool = False
-    """Whether scores were counted on the dataset's label maps too."""
-    others_proved: bool | None = None
-    """Whether it was proved again that no other runners-up belong there; None if none are asked."""
-    draws: int | None = None
-    """Draws of the null model, if there is one."""
-    draws_again: int = 0
-    """How many of them were done again."""
-    resamples: int | None = None
-    """Searches on folds and resamples of the images, if there are any."""
-    resamples_again: int = 0
-    """How many of them were done again."""
-
-    @property
-    def good(self) -> bool:
-        return not self.faults
-
-    def __str__(self) -> str:
-        if self.faults:
-            return "WRONG: " + "; ".join(self.faults)
-        parts = ["IoU checked on the dataset" if self.on_data else "IoU checked"]
-        parts.append(str(self.claim) + (f" ({self.how})" if self.how else ""))
-        if self.others_proved is not None:
-            parts.append(f"runners-up {'' if self.others_proved else 'not '}re-proved")
-        if self.draws is not None:
-            parts.append(f"{self.draws_again} of {self.draws} draws done again")
-        if self.resamples is not None:
-            again = f"{self.resamples_again} of {self.resamples}"
-            parts.append(f"{again} searches on folds and resamples done again")
-        return ", ".join(parts)
+HELD_BYTES = 2**28
+"""Of bitmaps that are counted in one pass over the map."""
+LONG = 1.0
+"""Seconds that are not spent twice to know how long the rest takes."""
+MOST_TOGETHER = 64
+"""Units that are checked together, so that the first are told of soon."""
 
 
 def verify_run(
@@ -94,22 +52,243 @@ def verify_run(
 
     With `raw`, formulas are also scored on the dataset's label maps, apart from the table.
     """
-    asked = run.asked
-    for unit in sorted(set(units or ()) - set(asked.units)):
-        raise ValueError(f"There is no unit {unit} in {run.path}.")
+    results = explained_results(run, units)
     opened = run.open_source() if source is None else run.check_source(source)
-    chosen = {
-        result.unit: result
+    return Verification(opened, run.asked, time_limit, raw).check(results)
+
+
+def explained_results(run: Run, units: Collection[int] | None) -> list[UnitResult]:
+    """The results of a run that have an explanation to be checked."""
+    for unit in sorted(set(units or ()) - set(run.asked.units)):
+        raise ValueError(f"There is no unit {unit} in {run.path}.")
+    return [
+        result
         for result in run.results
         if result.explanation is not None and (units is None or result.unit in units)
-    }
-    groups = [list(chosen)] if raw is None else raw.groups(list(chosen))
-    for group in groups:
-        known = [unit for unit in group if _all_known(_explained(chosen[unit]), opened.table)]
-        wanted = {unit: _formulas(_explained(chosen[unit])) for unit in known}
-        scores = {} if raw is None else raw.scores(opened, wanted)
-        for unit in group:
-            yield check_unit(opened, chosen[unit], asked, time_limit, scores.get(unit))
+    ]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How long a check will take, before it begins."""
+
+    n_units: int
+    counting: float
+    """Seconds to count one unit."""
+    proving: float
+    """Seconds to prove the claim of one unit, at most."""
+
+    def seconds(self, n_workers: int = 1) -> float:
+        """Of all units, about, or at most where only the limit of a proof is known."""
+        return self.n_units * (self.counting + self.proving) / n_workers
+
+
+@dataclass
+class _Checked:
+    """A unit on its way through the checks."""
+
+    result: UnitResult
+    bitmap: Bool[np.ndarray, "samples *location"] | None
+    counted: LocatedCounts
+    faults: list[str]
+    claim: StoredClaim | None = None
+    seconds: float = 0.0
+    raw: Mapping[Formula, Score] | None = None
+
+    @property
+    def found(self) -> Explanation:
+        return _explained(self.result)
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """Checks results over one source, as one configuration asked for them."""
+
+    source: UnitSource
+    asked: Configuration
+    time_limit: float = 60.0
+    raw: RawMaps | None = None
+    _provers: dict[FormulaSpace, Prover] = field(default_factory=dict, repr=False)
+    """Of each space of formulas that a unit was asked about."""
+
+    def _prover(self, space: FormulaSpace) -> Prover:
+        if space not in self._provers:
+            self._provers[space] = Prover(self.source.table, space, self.time_limit)
+        return self._provers[space]
+
+    def _space(self, result: UnitResult) -> FormulaSpace:
+        """The formulas that a unit's result is about: its length may have been chosen."""
+        other = result.other_images
+        method = method_of_length(self.asked.method, None if other is None else other.chosen)
+        return method.formula_space
+
+    def forecast(self, results: Sequence[UnitResult]) -> Forecast:
+        """How long a check will take; one unit is counted to know."""
+        counting = 0.0
+        for unit in [result.unit for result in results[:1]] * 2:  # the second time all is read
+            start = time.perf_counter()
+            count_located(self.source.table, [self.source.bitmap(unit)])
+            counting = time.perf_counter() - start
+            if counting > LONG:
+                break
+        proof = self._prover(self.asked.method.formula_space).seconds_a_unit
+        return Forecast(len(results), counting, self.time_limit if proof is None else proof)
+
+    def check(self, results: Sequence[UnitResult]) -> Iterator[UnitCheck]:
+        """Check results, from the units' bitmaps on."""
+        by_unit = {result.unit: result for result in results}
+        groups = [list(by_unit)] if self.raw is None else self.raw.groups(list(by_unit))
+        for group in groups:
+            wanted = {
+                unit: _formulas(found)
+                for unit in group
+                for found in [_explained(by_unit[unit])]
+                if _all_known(found, self.source.table)
+            }
+            scores = {} if self.raw is None else self.raw.scores(self.source, wanted)
+            for some in _batches(group, self._together):
+                yield from self._check_batch([by_unit[unit] for unit in some], scores)
+
+    @property
+    def _together(self) -> int:
+        table = self.source.table
+        size = table.n_samples * table.require_map("verify").sample_size
+        return max(1, min(MOST_TOGETHER, HELD_BYTES // size))
+
+    def _check_batch(
+        self, results: Sequence[UnitResult], raw: Mapping[int, Mapping[Formula, Score]]
+    ) -> Iterator[UnitCheck]:
+        start = time.perf_counter()
+        table = self.source.table
+        bitmaps = [self.source.bitmap(result.unit) for result in results]
+        batch = [
+            _Checked(result, bitmap, counted, [], raw=raw.get(result.unit))
+            for result, bitmap, counted in zip(
+                results, bitmaps, count_located(table, bitmaps), strict=True
+            )
+        ]
+        for unit in batch:
+            unit.faults = conformity_faults(unit.result, unit.found, self.asked, table)
+            if _all_known(unit.found, table):
+                unit.faults += _score_faults(unit.counted, unit.found, unit.raw)
+                unit.faults += _neuron_faults(unit.counted, unit.found, unit.raw)
+            unit.claim = None if unit.faults else self._claim(unit)
+            if self.asked.null is None and self.asked.other_images is None:
+                unit.bitmap = None
+        counting = (time.perf_counter() - start) / len(batch)
+        claims: dict[FormulaSpace, list[StoredClaim]] = {}
+        for unit in batch:
+            if unit.claim is not None and not _is_curved(unit.found):
+                claims.setdefault(self._space(unit.result), []).append(unit.claim)
+        proofs = {space: self._prover(space).prove(some) for space, some in claims.items()}
+        for unit in batch:
+            unit.seconds = counting
+            if unit.claim is None:
+                yield self._conclude(unit, None)
+            elif _is_curved(unit.found):
+                yield self._conclude(unit, self._reprove_curved(unit, unit.claim))
+            else:
+                yield self._conclude(unit, next(proofs[self._space(unit.result)]))
+
+    def _reprove_curved(self, unit: _Checked, claim: StoredClaim) -> Reproofs:
+        """The proof for an objective that is no function of the IoU alone."""
+        start, space = time.perf_counter(), self._space(unit.result)
+        best, listed = reprove_objective(self.source.table, claim.neuron, space, unit.found), None
+        if claim.listed is not None and best.better is None:
+            listed = self._prover(space).prove_list(claim, claim.listed)
+        return Reproofs(best, listed, time.perf_counter() - start)
+
+    def _claim(self, unit: _Checked) -> StoredClaim | None:
+        """What the result says of all formulas, if it says anything."""
+        found = unit.found
+        if found.status is Status.OPTIMAL:
+            lists = self._space(unit.result).lists
+            listed = tuple(each.score for each in ranking(found)) if lists else None
+            return StoredClaim(unit.counted.neuron, found.score, listed)
+        if found.upper_bound >= 1.0:
+            return None
+        highest = _highest_iou(found)
+        return StoredClaim(unit.counted.neuron, Score(*highest.as_integer_ratio()))
+
+    def _conclude(self, unit: _Checked, proof: Reproofs | None) -> UnitCheck:
+        """All that was checked of a unit, its draws last."""
+        start = time.perf_counter()
+        claim, how, faults = ClaimOutcome.NOT_CLAIMED, "", unit.faults
+        others_proved, null = None, NullCheck(0)
+        if proof is not None:
+            claim, faults = judge_claim(unit.found, proof)
+            how = proof.best.how
+        if proof is not None and proof.listed is not None and not faults:
+            others_proved, faults = proof.listed.proved, _list_faults(proof)
+        asked, drawn = self.asked, unit.result.null
+        if not faults and asked.null is not None and drawn is not None and unit.bitmap is not None:
+            table, limit = self.source.table, self.time_limit
+            groups = Groups.of(asked.groups, table.n_samples)
+            null = check_null(asked.null, drawn, table, unit.bitmap, asked.method, limit, groups)
+            faults = list(null.faults)
+        other, resampled = unit.result.other_images, None
+        if not faults and asked.other_images is not None and other is not None:
+            assert unit.bitmap is not None
+            table = self.source.table
+            groups = Groups.of(asked.groups, table.n_samples)
+            resampled = check_other_images(
+                asked.other_images, groups, other, table, unit.bitmap, asked.method, self.time_limit
+            )
+            faults = list(resampled.faults)
+        proving = 0.0 if proof is None else proof.seconds
+        return UnitCheck(
+            unit.result.unit,
+            claim,
+            how,
+            tuple(faults),
+            unit.seconds + proving + time.perf_counter() - start,
+            on_data=unit.raw is not None,
+            others_proved=others_proved,
+            draws=None if asked.null is None or drawn is None else drawn.n,
+            draws_again=null.again,
+            resamples=None if resampled is None else resampled.total,
+            resamples_again=0 if resampled is None else resampled.again,
+        )
+
+
+def judge_claim(found: Explanation, proof: Reproofs) -> tuple[ClaimOutcome, list[str]]:
+    """What became of the claim, and what is wrong with it."""
+    best, claims_optimum = proof.best, found.status is Status.OPTIMAL
+    if best.better is not None:
+        better = f"{best.better.intersection}/{best.better.union}"
+        if found.objective is not Objective.IOU:
+            fault = f"a formula has a higher {found.objective.label}, at the IoU {better}"
+            return ClaimOutcome.DISPROVED, [f"{fault}, {best.how}"]
+        return ClaimOutcome.DISPROVED, [f"a formula has the IoU {better}, {best.how}"]
+    if claims_optimum and best.first is not None and best.first != found.formula:
+        return ClaimOutcome.DISPROVED, [f"{best.first} is level and comes first"]
+    if best.proved:
+        return ClaimOutcome.REPROVED if claims_optimum else ClaimOutcome.BOUND_HOLDS, []
+    return ClaimOutcome.NOT_REPROVED, []
+
+
+def _is_curved(found: Explanation) -> bool:
+    """Whether another formula than that of the highest IoU may be the best."""
+    return found.objective in (Objective.COSINE, Objective.PHI)
+
+
+def _highest_iou(found: Explanation) -> Fraction:
+    """The IoU that goes with the upper bound: F1 is `2·IoU / (1 + IoU)`."""
+    bound = Fraction(found.upper_bound)
+    return bound / (2 - bound) if found.objective is Objective.F1 else bound
+
+
+def _list_faults(proof: Reproofs) -> list[str]:
+    if proof.listed is None or proof.listed.better is None:
+        return []
+    missing = f"{proof.listed.better.intersection}/{proof.listed.better.union}"
+    return [f"the runners-up are not the best ones: the IoU {missing} is missing"]
+
+
+def _batches(units: Sequence[int], n: int) -> Iterator[list[int]]:
+    waiting = iter(units)
+    while batch := list(itertools.islice(waiting, n)):
+        yield batch
 
 
 def _explained(result: UnitResult) -> Explanation:
@@ -130,126 +309,53 @@ def _all_known(found: Explanation, table: ConceptTable) -> bool:
     return all(set(formula.concepts) <= names for formula in _formulas(found))
 
 
-def check_unit(
-    source: UnitSource,
-    result: UnitResult,
-    asked: Configuration,
-    time_limit: float,
-    raw: Mapping[Formula, Score] | None = None,
-) -> UnitCheck:
-    """Check one unit, from its bitmap on; `raw` has scores that were counted without the table."""
-    start = time.perf_counter()
-    found, table = _explained(result), source.table
-    claim, how, others_proved, null = ClaimOutcome.NOT_CLAIMED, "", None, NullCheck(0)
-    other, resampled = result.other_images, None
-    method = method_of_length(asked.method, None if other is None else other.chosen)
-    groups = Groups.of(asked.groups, table.n_samples)
-    bitmap = source.bitmap(result.unit)
-    faults = conformity_faults(result, found, asked, table)
-    if _all_known(found, table):
-        faults += _score_faults(table, bitmap, found, raw)
-        faults += _neuron_faults(table, bitmap, found, raw)
-    if not faults:
-        space, neuron = method.formula_space, table.count(bitmap)
-        claim, how, faults = _check_claim(table, neuron, found, space, time_limit)
-        if not faults and space.lists and found.status is Status.OPTIMAL:
-            others_proved, faults = _check_runners_up(table, neuron, found, space, time_limit)
-        if not faults and asked.null is not None and result.null is not None:
-            null = check_null(
-                asked.null, result.null, table, bitmap, asked.method, time_limit, groups
-            )
-            faults = list(null.faults)
-        if not faults and asked.other_images is not None and other is not None:
-            resampled = check_other_images(
-                asked.other_images, groups, other, table, bitmap, asked.method, time_limit
-            )
-            faults = list(resampled.faults)
-    return UnitCheck(
-        result.unit,
-        claim,
-        how,
-        tuple(faults),
-        time.perf_counter() - start,
-        on_data=raw is not None,
-        others_proved=others_proved,
-        draws=None if asked.null is None or result.null is None else result.null.n,
-        draws_again=null.again,
-        resamples=None if resampled is None else resampled.total,
-        resamples_again=0 if resampled is None else resampled.again,
-    )
-
-
 def _score_faults(
-    table: ConceptTable,
-    bitmap: Bool[np.ndarray, "samples *location"],
-    found: Explanation,
-    raw: Mapping[Formula, Score] | None,
+    counted: LocatedCounts, found: Explanation, raw: Mapping[Formula, Score] | None
 ) -> list[str]:
     """What is wrong with the scores of the formula and its runners-up, and with their sets."""
     if found.formula is None:
-        right = found.intersection == 0 and found.union == np.count_nonzero(bitmap)
+        right = found.intersection == 0 and found.union == counted.active
         return [] if right else ["no formula, but a score"]
     faults: list[str] = []
     seen: dict[bytes, Formula] = {}
     for each in ranking(found):
-        counted = [count_at_locations(table, bitmap, formula) for formula in each.formulas]
-        for formula, (score, places) in zip(each.formulas, counted, strict=True):
-            faults += _difference(formula, each.score, score, "")
+        places = counted.places(each.formula)
+        for formula in each.formulas:
+            faults += _difference(formula, each.score, counted.score(formula), "")
             if raw is not None:
                 where = " on the dataset's label maps"
                 faults += _difference(formula, each.score, raw[formula], where)
-            if places != counted[0][1]:
+            if counted.places(formula) != places:
                 faults.append(f"{formula} holds at other locations than {each.formula}")
-        first = seen.setdefault(counted[0][1], each.formula)
+        first = seen.setdefault(places, each.formula)
         if first is not each.formula:
             faults.append(f"{each.formula} holds at the same locations as {first}")
     return faults
 
 
 def _neuron_faults(
-    table: ConceptTable,
-    bitmap: Bool[np.ndarray, "samples *location"],
-    found: Explanation,
-    raw: Mapping[Formula, Score] | None,
+    counted: LocatedCounts, found: Explanation, raw: Mapping[Formula, Score] | None
 ) -> list[str]:
     """What is wrong with the unit's size and its best single concept."""
     neuron = found.neuron
     if neuron is None:
         return []
     faults: list[str] = []
-    if neuron.active != np.count_nonzero(bitmap) or neuron.n_locations != bitmap.size:
-        counted = f"{np.count_nonzero(bitmap)} of {bitmap.size}"
+    if neuron.active != counted.active or neuron.n_locations != counted.n_locations:
         said = f"{neuron.active} of {neuron.n_locations}"
-        faults.append(f"{counted} locations are active, not {said}")
+        right = f"{counted.active} of {counted.n_locations}"
+        faults.append(f"{right} locations are active, not {said}")
     single = neuron.single
     if single.concept is not None:
         formula = Formula.concept(single.concept)
-        faults += _difference(formula, single.score, score_at_locations(table, bitmap, formula), "")
+        faults += _difference(formula, single.score, counted.score(formula), "")
         if raw is not None:
             where = " on the dataset's label maps"
             faults += _difference(formula, single.score, raw[formula], where)
-    best = _first_best_concept(table, bitmap)
+    best = counted.best_concept
     if not faults and best != single.concept:
         faults.append(f"the best single concept is {best}, not {single.concept}")
     return faults
-
-
-def _first_best_concept(
-    table: ConceptTable, bitmap: Bool[np.ndarray, "samples *location"]
-) -> str | None:
-    """The best single concept, counted along the lists of the signatures."""
-    active, lists = table.count(bitmap).inside, table.signatures
-    owner = np.repeat(np.arange(len(lists)), lists.lengths)
-    inside, size = (np.zeros(table.n_concepts, np.int64) for _ in range(2))
-    np.add.at(inside, lists.indices, active[owner])
-    np.add.at(size, lists.indices, table.sizes[owner])
-    n_active = int(np.count_nonzero(bitmap))
-    scores = {
-        name: Fraction(int(held), n_active + int(total) - int(held))
-        for name, held, total in zip(table.names, inside, size, strict=True)
-        if held
-    }
-    return min(scores, key=lambda name: (-scores[name], name), default=None)
 
 
 def _difference(formula: Formula, stored: Score, counted: Score, where: str) -> list[str]:
@@ -257,95 +363,3 @@ def _difference(formula: Formula, stored: Score, counted: Score, where: str) -> 
         return []
     shown, wrong = (f"{score.intersection}/{score.union}" for score in (counted, stored))
     return [f"{formula} has IoU {shown}{where}, not {wrong}"]
-
-
-def score_at_locations(
-    table: ConceptTable, bitmap: Bool[np.ndarray, "samples *location"], formula: Formula
-) -> Score:
-    """A formula's score, counted location by location from the table's map."""
-    return count_at_locations(table, bitmap, formula)[0]
-
-
-def count_at_locations(
-    table: ConceptTable, bitmap: Bool[np.ndarray, "samples *location"], formula: Formula
-) -> tuple[Score, bytes]:
-    """A formula's score, location by location, and a checksum of where it holds."""
-    concepts = [table.names.index(name) for name in formula.concepts]
-    held_by = [_holding(table, concept) for concept in concepts]
-    intersection = union = 0
-    places = hashlib.blake2b(digest_size=16)
-    for start, stop in table.sample_blocks():
-        signature = table.signature_map(start, stop)
-        held = held_by[0][signature]
-        for operator, holding in zip(formula.operators, held_by[1:], strict=True):
-            right = holding[signature]
-            held = truth(operator)[held.astype(np.intp), right.astype(np.intp)]
-        active = bitmap[start:stop]
-        intersection += int(np.count_nonzero(held & active))
-        union += int(np.count_nonzero(held | active))
-        places.update(np.packbits(held).tobytes())
-    return Score(intersection, union), places.digest()
-
-
-def _holding(table: ConceptTable, concept: int) -> Bool[np.ndarray, " signatures"]:
-    """Signatures with a concept, from their lists."""
-    lists = table.signatures
-    held = np.zeros(len(lists), bool)
-    owner = np.searchsorted(lists.indptr, np.flatnonzero(lists.indices == concept), side="right")
-    held[owner - 1] = True
-    return held
-
-
-def _check_claim(
-    table: ConceptTable,
-    neuron: NeuronCounts,
-    found: Explanation,
-    space: FormulaSpace,
-    time_limit: float,
-) -> tuple[ClaimOutcome, str, list[str]]:
-    """What became of the claim, how, and what is wrong with it."""
-    claims_optimum = found.status is Status.OPTIMAL
-    if not claims_optimum and found.upper_bound >= 1.0:
-        return ClaimOutcome.NOT_CLAIMED, "", []
-    if found.objective in (Objective.COSINE, Objective.PHI):
-        proof = reprove_objective(table, neuron, space, found)
-    else:
-        claimed = found.score if claims_optimum else _as_score(_highest_iou(found))
-        proof = reprove(table, neuron, space.length, space.operators, claimed, time_limit)
-    if proof.better is not None:
-        better = f"{proof.better.intersection}/{proof.better.union}"
-        if found.objective is not Objective.IOU:
-            fault = f"a formula has a higher {found.objective.label}, at the IoU {better}"
-            return ClaimOutcome.DISPROVED, proof.how, [f"{fault}, {proof.how}"]
-        return ClaimOutcome.DISPROVED, proof.how, [f"a formula has the IoU {better}, {proof.how}"]
-    if claims_optimum and proof.first is not None and proof.first != found.formula:
-        return ClaimOutcome.DISPROVED, proof.how, [f"{proof.first} is level and comes first"]
-    if proof.proved:
-        return ClaimOutcome.REPROVED if claims_optimum else ClaimOutcome.BOUND_HOLDS, proof.how, []
-    return ClaimOutcome.NOT_REPROVED, proof.how, []
-
-
-def _check_runners_up(
-    table: ConceptTable,
-    neuron: NeuronCounts,
-    found: Explanation,
-    space: FormulaSpace,
-    time_limit: float,
-) -> tuple[bool, list[str]]:
-    """Whether it was proved again that just these are the best, and what is wrong with that."""
-    listed = [each.score for each in ranking(found)]
-    proof = reprove_ranking(table, neuron, space, listed, time_limit)
-    if proof.better is None:
-        return proof.proved, []
-    missing = f"{proof.better.intersection}/{proof.better.union}"
-    return False, [f"the runners-up are not the best ones: the IoU {missing} is missing"]
-
-
-def _highest_iou(found: Explanation) -> Fraction:
-    """The IoU that goes with the upper bound: F1 is `2·IoU / (1 + IoU)`."""
-    bound = Fraction(found.upper_bound)
-    return bound / (2 - bound) if found.objective is Objective.F1 else bound
-
-
-def _as_score(upper_bound: Fraction) -> Score:
-    return Score(*upper_bound.as_integer_ratio())

@@ -20,7 +20,11 @@ from optexp_jax.explanation import (
 )
 from optexp_jax.internal.float64 import place_of_bounds
 from optexp_jax.internal.kernel_choice import used_kernels
-from optexp_jax.internal.tracing import count_traces
+from optexp_jax.internal.tracing import (
+    CompilationDeferredError,
+    compiling_while,
+    count_traces,
+)
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.frontier import Frontier, Nodes, Queued, take
 from optexp_jax.search.incumbent import Candidate, Incumbent, PoolEntry
@@ -204,17 +208,22 @@ class Search(Generic[Nodes]):
         incumbent: Incumbent | None = None,
         order: AbstractOrder | None = None,
         highest: float = 1.0,
+        fallback: Callable[[], list[Candidate]] | None = None,
     ):
         """`open_space` opens a space anew, to begin with and if one has to be given up.
 
         `order` is that in which nodes are expanded; best-first unless told. `highest` is the
-        highest value that a formula can have.
+        highest value that a formula can have. `fallback` finds formulas, without compiling
+        anything, where there was no time for the root.
         """
         self._order = order
+        self._fallback = fallback
         self._place = place_of_bounds()
         self._open_space = open_space
+        traces = count_traces()
         with self._place.scope():
             self._space = open_space()
+        self._compilations = count_traces() - traces
         self._neuron_size = neuron_size
         self._limits = StoppingCriteria()
         self._clock = self._space.clock
@@ -228,7 +237,6 @@ class Search(Generic[Nodes]):
         """The lowest upper bound so far. It held for all formulas then, so it still does."""
         self._done: list[_Work] = []
         """What the popped nodes added to the counters, `[counter, node]`."""
-        self._compilations = 0
 
     @property
     def space(self) -> AbstractSpace[Nodes]:
@@ -248,15 +256,28 @@ class Search(Generic[Nodes]):
         self._clock.go_on(limits.time_limit)
         traces = count_traces()
         try:
-            standing = self._root() if self._standing is None else self._standing
-            while standing is not None and len(standing.frontier):
-                if self._should_stop(standing.frontier):
-                    break
-                standing = self._turn(standing)
+            with compiling_while(lambda: not self._clock.expired):
+                standing = self._search()
+        except CompilationDeferredError:
+            # The turn was cut short; it is done again if the search goes on.
+            standing, self._stopped_by = self._standing, StoppedBy.TIME_LIMIT
         finally:
             self._clock.pause()
             self._compilations += count_traces() - traces
-        return self._explanation(proved=standing is not None and not len(standing.frontier))
+        if self._standing is None and self._fallback is not None:
+            for candidate in self._fallback():
+                self._incumbent.offer(candidate)
+        done = standing is not None and not len(standing.frontier)
+        return self._explanation(proved=done and self._stopped_by is None)
+
+    def _search(self) -> _Standing[Nodes] | None:
+        """Where the search stands when it is over, or has to stop; None before its root."""
+        standing = self._root() if self._standing is None else self._standing
+        while standing is not None and len(standing.frontier):
+            if self._should_stop(standing.frontier):
+                break
+            standing = self._turn(standing)
+        return standing
 
     def _root(self) -> _Standing[Nodes] | None:
         """Where the search stands after its root; None if there was no time for it."""

@@ -16,7 +16,10 @@ def clock(*times: float) -> Iterator[float]:
 
 @pytest.mark.parametrize(
     ("in_bytes", "line"),
-    [(False, "Reading: 50 of 200 (25%), 6 s"), (True, "Reading: 0.0 MB of 0.0 MB (25%), 6 s")],
+    [
+        (False, "Reading: 50 of 200 (25%), 6 s, about 18 s left"),
+        (True, "Reading: 0.0 MB of 0.0 MB (25%), 6 s, about 18 s left"),
+    ],
 )
 def test_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str], in_bytes: bool, line: str):
     ticks = clock(0.0, 1.0, 6.0, 10.9, 11.0)

@@ -35,8 +35,8 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert cli.main(["compare", *arguments]) == 1
+def failed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
+    assert cli.main(["compare", *arguments]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
     (line,) = captured.err.splitlines()
@@ -91,25 +91,25 @@ def test_contradictions_fail(runs: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_other_units_are_refused_unless_common(runs: Path, capsys: pytest.CaptureFixture[str]):
-    said = failed(capsys, "beam", "fewer")
+    said = failed(capsys, "beam", "fewer", code=2)  # nothing was compared, nothing is wrong
     assert "3 only in beam: 1, 2, 3" in said
     assert "--common" in said
     assert "1 of 1 unit differ" in ran(capsys, "beam", "fewer", "--common")
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "said", "code"),
     [
-        (["nowhere"], "There is no run at nowhere"),
-        (["optimal", "--csv", "no/x.csv"], "There is no folder no for x.csv"),
-        (["optimal", "--plot", "x.pdf"], "x.pdf is no name for a chart"),
-        (["optimal", "--json", "--markdown"], "cannot both be printed"),
+        (["nowhere"], "There is no run at nowhere", 1),
+        (["optimal", "--csv", "no/x.csv"], "There is no folder no for x.csv", 1),
+        (["optimal", "--plot", "x.pdf"], "x.pdf is no name for a chart", 1),
+        (["optimal", "--json", "--markdown"], "cannot both be printed", 2),
     ],
 )
 def test_mistakes_are_one_line(
-    runs: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+    runs: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str, code: int
 ):
-    assert said in failed(capsys, "beam", *options)
+    assert said in failed(capsys, "beam", *options, code=code)
 
 
 def test_without_altair_the_extra_is_named(

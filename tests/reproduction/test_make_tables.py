@@ -28,6 +28,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said: list[str] = []
     make_tables(LOW, made, say=said.append)
     assert "generating disjoint-19x500x112" in said
+    assert "row 1 of 6, Optimal, PaperBounds, batch 1: the first unit, to compile" in said
+    assert said[-1] == "row 6 of 6, Beam, vanilla: 2 units"
     return made
 
 

@@ -18,7 +18,7 @@ from helpers.run_cases import (
     stored_layer,
 )
 from helpers.strategies import Case, cases
-from helpers.support import as_users_run_it, examples
+from helpers.support import as_users_run_it
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,12 +34,13 @@ from optexp_jax.runs import (
     RunStoreError,
     UnitResult,
     explain_layer,
-    reproof,
 )
+from optexp_jax.runs.located_counts import count_located
 from optexp_jax.runs.raw_maps import RawMaps
-from optexp_jax.runs.reproof import reprove
+from optexp_jax.runs.reproof import Prover, StoredClaim, all_sets
 from optexp_jax.runs.store import RunStore
-from optexp_jax.runs.verify import ClaimOutcome, _check_claim, score_at_locations, verify_run
+from optexp_jax.runs.unit_check import ClaimOutcome
+from optexp_jax.runs.verify import Verification, judge_claim, verify_run
 
 METHOD = ox.Optimal(length=2, top_k=2)
 XOR_JSON = {"name": "XOR", "bits": [1, 1, 0]}
@@ -70,10 +71,11 @@ def test_a_level_formula_that_comes_first_is_named():
     )
     neuron = ox.NeuronCounts.from_signatures(table, [9, 9, 0, 0])
     found = ox.explain(table, neuron, ox.Optimal(3))
-    space = FormulaSpace(3, ox.DEFAULT_OPERATORS)
-    assert _check_claim(table, neuron, found, space, 60.0)[0] is ClaimOutcome.REPROVED
+    prover = Prover(table, FormulaSpace(3, ox.DEFAULT_OPERATORS), 60.0)
+    (proof,) = prover.prove([StoredClaim(neuron, found.score)])
+    assert judge_claim(found, proof)[0] is ClaimOutcome.REPROVED
     level = ox.Formula.parse("(ball_pit OR flower) AND NOT dining")
-    claim, _, faults = _check_claim(table, neuron, replace(found, formula=level), space, 60.0)
+    claim, faults = judge_claim(replace(found, formula=level), proof)
     assert claim is ClaimOutcome.DISPROVED
     assert faults == ["((flower AND NOT dining) OR ball_pit) is level and comes first"]
 
@@ -159,6 +161,29 @@ def test_the_command_says_what_was_checked(run: Run, capsys: pytest.CaptureFixtu
     assert [entry["good"] for entry in shown] == [True] * 3
 
 
+def test_workers_check_the_same(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("optexp_jax.cli.verify.LINE_EVERY", 0.0)
+    assert cli.main(["verify", str(run.path), "--json"]) == 0
+    here = json.loads(capsys.readouterr().out)
+    assert cli.main(["verify", str(run.path), "--json", "--workers", "2"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.startswith("3 units to check, about 0 s")
+    there = json.loads(captured.out)
+    assert [{**each, "seconds": 0} for each in there] == [{**each, "seconds": 0} for each in here]
+
+
+def test_how_long_it_takes_is_told_before(run: Run):
+    opened = run.open_source()
+    for limit, proof in ((60.0, "known"), (1e-9, "limited")):
+        forecast = Verification(opened, run.asked, limit).forecast(run.results)
+        assert (forecast.proving == limit) == (proof == "limited")
+        assert forecast.seconds(2) == pytest.approx(forecast.seconds() / 2)
+        assert forecast.seconds() >= 3 * forecast.proving
+    assert Verification(opened, run.asked).forecast([]).seconds() == 0
+
+
 def test_claims_that_are_not_made_are_not_proved(tmp_path: Path):
     layer = memory_layer(2)
     beam = explain_layer(tmp_path / "beam", layer, ox.Beam(length=2))
@@ -212,55 +237,9 @@ def test_scores_at_locations(case: Case, data: st.DataObject):
     formula = ox.Formula(tuple(names), tuple(operators))
     mask = case.mask(formula)
     with as_users_run_it():
-        score = score_at_locations(case.table, case.bitmap, formula)
+        (counted,) = count_located(case.table, [case.bitmap])
+        score = counted.score(formula)
     assert score == Score(int((mask & case.bitmap).sum()), int((mask | case.bitmap).sum()))
-
-
-@examples(40)
-@given(
-    case=cases(), length=st.integers(1, 3), without=st.sampled_from([None, *ox.DEFAULT_OPERATORS])
-)
-def test_the_proof_from_pairs_agrees_with_the_oracle(case: Case, length: int, without: object):
-    operators = tuple(operator for operator in ox.DEFAULT_OPERATORS if operator != without)
-    neuron = case.neuron
-    if not neuron.size:
-        return
-    with pytest.MonkeyPatch.context() as patch, as_users_run_it():
-        best = ox.Exhaustive(length, operators=operators).run(case.table, neuron).score
-        patch.setattr(reproof, "ORACLE_WORK", 0)
-        proof = reprove(case.table, neuron, length, operators, best, 60.0)
-        assert proof.how == "bounded by counts of pairs"
-        assert proof.proved
-        assert proof.better is None
-        if best.intersection:
-            # The least below the best is disproved, by the best or one in between.
-            below = Score(best.intersection * 10**9 - 1, best.union * 10**9)
-            doubted = reprove(case.table, neuron, length, operators, below, 60.0)
-            assert not doubted.proved
-            assert doubted.better is not None
-            assert doubted.better.ratio > below.ratio
-
-
-def test_what_takes_too_long_is_not_proved(monkeypatch: pytest.MonkeyPatch):
-    layer = memory_layer(1)
-    (counts,) = layer.counts([0])
-    best = ox.explain(layer.table, counts, ox.Optimal(length=3)).score
-    monkeypatch.setattr(reproof, "ORACLE_WORK", 0)
-    proof = reprove(layer.table, counts, 3, ox.DEFAULT_OPERATORS, best, 0.0)
-    assert not proof.proved
-    assert proof.better is None
-
-
-@pytest.mark.slow
-def test_longer_formulas_are_searched_with_the_published_bounds(monkeypatch: pytest.MonkeyPatch):
-    layer = memory_layer(1)
-    (counts,) = layer.counts([0])
-    monkeypatch.setattr(reproof, "ORACLE_WORK", 0)
-    four = ox.explain(layer.table, counts, ox.Optimal(length=4)).score
-    proof = reprove(layer.table, counts, 4, ox.DEFAULT_OPERATORS, four, 60.0)
-    assert proof.how == "searched with the published bounds"
-    assert proof.proved
-    assert reprove(layer.table, counts, 4, ox.DEFAULT_OPERATORS, Score(1, 10**6), 60.0).better
 
 
 def test_runners_up_within_a_share_are_proved_again(tmp_path: Path):
@@ -284,7 +263,7 @@ def test_runners_up_are_searched_for_where_there_are_too_many_formulas(
 ):
     layer = memory_layer(1)
     run = explain_layer(tmp_path / "run", layer, METHOD)
-    monkeypatch.setattr(reproof, "ORACLE_WORK", 0)
+    monkeypatch.setattr(all_sets, "MOST_SETS", 0)
     (check,) = verify_run(run, layer)
     assert check.others_proved
     assert check.how == "bounded by counts of pairs"

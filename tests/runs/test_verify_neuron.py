@@ -17,8 +17,9 @@ import optexp_jax as ox
 from optexp_jax.counts.neuron_summary import NeuronSummary, SingleConcept, best_concept
 from optexp_jax.datasets import DatasetSpec
 from optexp_jax.runs import BitmapUnits, Run, UnitResult, explain_layer
+from optexp_jax.runs.located_counts import count_located
 from optexp_jax.runs.raw_maps import RawMaps
-from optexp_jax.runs.verify import _first_best_concept, verify_run
+from optexp_jax.runs.verify import verify_run
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def test_the_best_concept_is_that_of_the_masks(case: Case):
         return
     with as_users_run_it():
         found = best_concept(case.table, neuron)
-        by_lists = _first_best_concept(case.table, case.bitmap)
+        by_lists = count_located(case.table, [case.bitmap])[0].best_concept
         explained = ox.explain(case.table, neuron, ox.NetDissect())
     scores = {
         name: ox.Score(int((mask & case.bitmap).sum()), int((mask | case.bitmap).sum()))

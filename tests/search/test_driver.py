@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -16,6 +17,7 @@ import optexp_jax as ox
 from optexp_jax.counts.scores import Score
 from optexp_jax.explanation import Speculative
 from optexp_jax.formulas.batch import FormulaBatch
+from optexp_jax.internal.tracing import note_trace
 from optexp_jax.search import (
     AbstractSpace,
     Candidate,
@@ -26,6 +28,7 @@ from optexp_jax.search import (
 )
 from optexp_jax.search.driver import InadmissibleBoundError, best_first
 from optexp_jax.search.frontier import Queued
+from optexp_jax.search.problem import Problem
 
 NEURON = 100
 
@@ -168,6 +171,25 @@ def test_best_first_one_at_a_time():
     assert space.expanded == [2, 5, 1, 4]
     assert (result.intersection, result.union) == (40, NEURON)
     assert result.stats.speculative == Speculative()
+
+
+class CompilingBounds(ox.AbstractBounds):
+    """Bounds that compile a program when a search begins, before its first turn."""
+
+    def open(
+        self, problem: Problem, batch_size: int | None = None, *, prepared: object = None
+    ) -> AbstractSpace[Any]:
+        note_trace("opening")
+        return ox.TightBounds().open(problem, batch_size)
+
+
+def test_programs_of_the_opening_are_counted():
+    table = ox.ConceptTable.from_signatures([[0], [1]], [5, 5], ["a", "b"])
+    neuron = ox.NeuronCounts.from_signatures(table, [4, 1])
+    ox.explain(table, neuron, ox.Optimal(2))  # the others are compiled
+    assert ox.explain(table, neuron, ox.Optimal(2)).stats.compilations == 0
+    found = ox.explain(table, neuron, ox.Optimal(2, bounds=CompilingBounds()))
+    assert found.stats.compilations == 1
 
 
 def test_a_batch_may_take_nodes_in_vain():

@@ -11,6 +11,7 @@ from jaxtyping import Array, Int, Int32, Int64
 from optexp_jax.bounds.paper.chains import UNKNOWN
 from optexp_jax.counts.quantities import Quantities
 from optexp_jax.formulas.batch import PADDING
+from optexp_jax.internal.tracing import note_trace
 
 MEMORY = 2**26
 """Bytes that exact sub-labels may take on the device."""
@@ -101,6 +102,8 @@ def _put(
     slots: Int32[Array | np.ndarray, " rows"],
     rows: Quantities,
 ) -> tuple[Quantities, Quantities]:
+    note_trace("put")
+
     def put(
         held: Int[Array, "slots samples"], new: Int64[Array, "rows samples"]
     ) -> Int[Array, "slots samples"]:

@@ -32,6 +32,7 @@ from optexp_jax.bounds.paper.vectors import AbstractVectors, TopBott, largest, s
 from optexp_jax.counts.pair_overlaps import PairOverlaps
 from optexp_jax.counts.quantities import Quantities
 from optexp_jax.formulas.operators import Operator
+from optexp_jax.internal.tracing import note_trace
 
 
 class PairVectors(AbstractVectors):
@@ -127,6 +128,8 @@ def _prepare(
     ranks: int,
     aggregated: bool,
 ) -> _Prepared:
+    note_trace("prepare")
+
     def ranked(part: Int[Array, "concepts samples"]) -> _Ranked:
         # `length` are enough to find t that a label of length − t concepts does not hold.
         values, ids = largest(part, max(length, ranks))

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Int, Int32, PyTree
 
 from optexp_jax.bounds.paper.problem_view import LabelBatch, ProblemView
 from optexp_jax.counts.quantities import Quantities
+from optexp_jax.internal.tracing import note_trace
 
 
 class TopBott(eqx.Module):
@@ -109,6 +110,7 @@ def _each_row(quantities: Quantities, n_rows: int) -> Quantities:
 @partial(jax.jit, static_argnames="length")
 def _published(concepts: Quantities, length: int) -> tuple[Quantities, Quantities]:
     """Top_k for k = 0 .. length, `[k, sample]`, and Bott_1."""
+    note_trace("published")
     return _top_sums(concepts, length), jax.tree.map(lambda part: part.min(0), concepts)
 
 
@@ -127,6 +129,7 @@ def _top_sums(concepts: Quantities, length: int) -> Quantities:
 @partial(jax.jit, static_argnames="length")
 def _ranked(concepts: Quantities, length: int) -> tuple[list[tuple[Array, Array]], Quantities]:
     """The `length` largest values of each quantity and sample with their concepts, and Bott_1."""
+    note_trace("ranked")
     parts = (concepts.iu, concepts.ic, concepts.eu, concepts.ec)
     return (
         [largest(part, length) for part in parts],

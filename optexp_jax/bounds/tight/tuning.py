@@ -95,6 +95,8 @@ class Tuning:
 
 # Sizes of arrays. With more, they would no longer stay in a core's cache.
 
+FUSED_NEURONS = 8
+"""Neurons of a fused root, at least: fewer are filled up, so that one program does for all."""
 PAIR_CHUNK = 128
 """Pairs that are bounded again at once, with their overlaps with every concept."""
 FEWEST_ROWS, ROW_CELLS = 32, 2**15

@@ -82,7 +82,7 @@ def test_an_unfinished_beginning_goes_on(monkeypatch: pytest.MonkeyPatch):
     assert (stopped.status, stopped.upper_bound) == ("feasible", 1.0)
     assert stopped.stats.stopped_by is ox.StoppedBy.TIME_LIMIT
     single = ox.explain(table, neuron, ox.NetDissect())
-    assert (stopped.intersection, stopped.union) == (single.intersection, single.union)
+    assert stopped.iou >= single.iou  # what a beam on the host finds
     again = ox.explain(table, neuron, method, resume=stopped.state)
     assert again.status == "feasible"
     found = ox.explain(table, neuron, replace(method, time_limit=None), resume=again.state)

@@ -36,8 +36,9 @@ from optexp_jax.bounds.tight.rounding import (
 from optexp_jax.bounds.tight.search.subproblem import Prefix, Step, Subproblem, SubproblemCache
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.operators import Operator
-from optexp_jax.runs import reproof
-from optexp_jax.runs.reproof import reprove
+from optexp_jax.methods import FormulaSpace
+from optexp_jax.runs.reproof import Prover, StoredClaim
+from optexp_jax.runs.reproof.pair_counts import PairCounts
 from optexp_jax.search.incumbent import just_below
 from optexp_jax.search.problem import Problem
 
@@ -217,20 +218,20 @@ def test_a_tiny_unit_on_a_huge_table_is_searched_as_on_a_large_one(length: int):
 
 def test_a_second_proof_rules_out_as_much(monkeypatch: pytest.MonkeyPatch):
     counted: list[int] = []
-    exactly = reproof._PairCounts._count_exactly
+    exactly = PairCounts._count_exactly
 
     def note(*args: Any) -> Score | None:
         counted[-1] += 1
         return exactly(*args)
 
-    monkeypatch.setattr(reproof, "ORACLE_WORK", 0)
-    monkeypatch.setattr(reproof._PairCounts, "_count_exactly", note)
+    monkeypatch.setattr(PairCounts, "_count_exactly", note)
     for scale in (2**16, 2**36):
         table, neuron = huge_table(scale)
         best = solve(table, neuron, ox.Optimal(3)).score
         counted.append(0)
         with as_users_run_it():
-            assert reprove(table, neuron, 3, DEFAULT, best, 60.0).proved
+            prover = Prover(table, FormulaSpace(3, DEFAULT), 60.0)
+            assert prover.prove_best(StoredClaim(neuron, best)).proved
     large, huge = counted
     assert huge <= 1.5 * large, counted
 
@@ -239,12 +240,12 @@ def test_a_second_proof_rules_out_as_much(monkeypatch: pytest.MonkeyPatch):
 @given(seed=seeds)
 def test_a_second_proof_of_tiny_units(seed: int):
     case = tiny_unit(np.random.default_rng(seed))
-    with pytest.MonkeyPatch.context() as patch, as_users_run_it():
+    with as_users_run_it():
         best = ox.Exhaustive(3).run(case.table, case.neuron).score
-        patch.setattr(reproof, "ORACLE_WORK", 0)
-        assert reprove(case.table, case.neuron, 3, DEFAULT, best, 60.0).proved
+        prover = Prover(case.table, FormulaSpace(3, DEFAULT), 60.0)
+        assert prover.prove_best(StoredClaim(case.neuron, best)).proved
         if best.intersection:
             below = Score(best.intersection * 10**9 - 1, best.union * 10**9)
-            doubted = reprove(case.table, case.neuron, 3, DEFAULT, below, 60.0)
+            doubted = prover.prove_best(StoredClaim(case.neuron, below))
             assert doubted.better is not None
             assert doubted.better.ratio > below.ratio

@@ -31,7 +31,7 @@ from optexp_jax.bounds.tight.theory.exact_scores import (
     single_scores,
 )
 from optexp_jax.bounds.tight.theory.fused_root import FusedRoot, fused_root, only
-from optexp_jax.bounds.tight.tuning import Tuning
+from optexp_jax.bounds.tight.tuning import FUSED_NEURONS, Tuning
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.internal.padding import fill_up, round_up_to_power_of_two
 from optexp_jax.internal.transfers import fetch, fetch_all, put, run
@@ -79,7 +79,7 @@ class PreparedRoots(Prepared):
         neurons = tuple(problem.neuron for problem in problems)
         if not tuning.fused_root:
             return cls(neurons, ops, count_several(table, neurons, on_host))
-        n = round_up_to_power_of_two(len(neurons))
+        n = max(FUSED_NEURONS, round_up_to_power_of_two(len(neurons)))
         inside = count_several(table, neurons, on_host, filled=n)
         bases = np.ones(n)
         bases[: len(neurons)] = [problem.rounded_base for problem in problems]

@@ -1,38 +1,24 @@
-"""A second proof of an optimum, by a simpler path than the searches take.
+"""A second proof for up to three concepts of OR, AND and AND NOT, from counts of pairs.
 
-Small problems are enumerated by the oracle. For up to three concepts of OR, AND and AND NOT the
-proof is by inclusion and exclusion: what any formula of a, b and c holds is a sum of counts of
-single concepts and of pairs, which are computed once, plus or minus that of a ∩ b ∩ c, which the
-pairs enclose. What then could still be better is counted exactly. Other problems are searched with
-the published bounds. None of this uses the code of `TightBounds`.
+By inclusion and exclusion, what any formula of a, b and c holds is a sum of counts of single
+concepts and of pairs, which are computed once, plus or minus that of a ∩ b ∩ c, which the pairs
+enclose. What then could still be better is counted exactly. It takes tables of any size.
 """
 
-import itertools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
 from jaxtyping import Bool, Float64, Int64
 
-from optexp_jax.bounds import PaperBounds
 from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.counts.scores import Score
-from optexp_jax.explanation import Status
-from optexp_jax.formulas.formula import Formula
 from optexp_jax.formulas.operators import AND, AND_NOT, OR, Operator
 from optexp_jax.internal.memory import require_memory
-from optexp_jax.methods.claim import FormulaSpace
-from optexp_jax.methods.exhaustive import OVERHEAD, Exhaustive
-from optexp_jax.methods.optimal import Optimal
-from optexp_jax.methods.oracle import count_formulas, enumerate_formulas
+from optexp_jax.runs.reproof.outcome import Reproof
 
-ORACLE_WORK = 3 * 10**8
-"""Formulas times signatures that the oracle gets through in a few seconds."""
-ALL_TRIED = "every formula was tried"
 BYTES_PER_PAIR = 40
 """Of the matrices of all pairs that a second proof holds at once."""
 ROUNDING = 1e-12
@@ -62,104 +48,7 @@ class _Hopeful:
     c: Int64[np.ndarray, " formulas"]
 
 
-@dataclass(frozen=True)
-class Reproof:
-    """What came of proving again that nothing is above a score."""
-
-    how: str
-    proved: bool
-    better: Score | None = None
-    """A higher score of some formula, which disproves it."""
-    first: Formula | None = None
-    """Of the best formulas, the one that comes first, where all of them were tried."""
-
-
-def reprove(
-    table: ConceptTable,
-    neuron: NeuronCounts,
-    length: int,
-    operators: tuple[Operator, ...],
-    best: Score,
-    time_limit: float,
-) -> Reproof:
-    """Try to show, within so many seconds, that no formula has a higher IoU than `best`."""
-    depth = min(length, table.n_concepts)
-    n_formulas = count_formulas(table.n_concepts, length, len(operators))
-    if n_formulas * max(len(table.signatures), OVERHEAD) <= ORACLE_WORK:
-        found = Exhaustive(length, operators=operators).run(table, neuron)
-        tried = _compare(ALL_TRIED, found.score, best, proved=True)
-        return replace(tried, first=found.formula if found.score == best else None)
-    if depth <= 3 and set(operators) <= {OR, AND, AND_NOT}:
-        return _PairCounts(table, neuron, operators, best).prove(depth, time_limit)
-    method = Optimal(length, bounds=PaperBounds(), operators=operators, time_limit=time_limit)
-    found = method.run(table, neuron)
-    proved = found.status is Status.OPTIMAL
-    return _compare("searched with the published bounds", found.score, best, proved)
-
-
-def reprove_ranking(
-    table: ConceptTable,
-    neuron: NeuronCounts,
-    space: FormulaSpace,
-    listed: Sequence[Score],
-    time_limit: float,
-) -> Reproof:
-    """Try to show that the best sets of locations have just these scores, best first.
-
-    `better` is the first score that should stand in the list and does not.
-    """
-    length, operators = space.length, space.operators
-    n_formulas = count_formulas(table.n_concepts, length, len(operators))
-    if n_formulas * max(len(table.signatures), OVERHEAD) <= ORACLE_WORK:
-        how = ALL_TRIED
-        scores = _best_sets(table, neuron, space)
-    else:
-        how = "searched with the published bounds"
-        method = Optimal(
-            length,
-            bounds=PaperBounds(),
-            operators=operators,
-            top_k=1 if space.within is not None else space.most,
-            within=space.within,
-            max_within=space.most,
-            time_limit=time_limit,
-        )
-        found = method.run(table, neuron)
-        if found.status is not Status.OPTIMAL:
-            return Reproof(how, proved=False)
-        others = [Score(other.intersection, other.union) for other in found.runners_up]
-        scores = [] if found.formula is None else [found.score, *others]
-    for right, said in itertools.zip_longest(scores, listed):
-        if right != said:
-            return Reproof(how, proved=False, better=right or Score(0, 1))
-    return Reproof(how, proved=True)
-
-
-def _best_sets(table: ConceptTable, neuron: NeuronCounts, space: FormulaSpace) -> list[Score]:
-    """Scores of the best sets of locations, as the space asks for them, by trying all formulas."""
-    weights = neuron.inside + neuron.outside
-    some = np.flatnonzero(weights)  # what holds nowhere does not tell sets apart
-    masks = np.stack([table.signatures.membership(k)[some] for k in range(table.n_concepts)])
-    sets: dict[bytes, Score] = {}
-    for scored in enumerate_formulas(
-        masks, neuron.inside[some], neuron.outside[some], space.length, space.operators
-    ):
-        for row in np.flatnonzero(scored.intersections).tolist():
-            score = Score(int(scored.intersections[row]), neuron.size + int(scored.extras[row]))
-            sets[np.packbits(scored.masks[row]).tobytes()] = score
-    scores = sorted(sets.values(), key=lambda score: -score.ratio)[: space.most]
-    if space.within is not None and scores:
-        least = scores[0].ratio * (1 - Fraction(repr(space.within)))
-        scores = [score for score in scores if score.ratio >= least]
-    return scores
-
-
-def _compare(how: str, found: Score, best: Score, proved: bool) -> Reproof:
-    above = found.ratio > best.ratio
-    return Reproof(how, proved and not above, found if above else None)
-
-
-class _PairCounts:
+class PairCounts:
     """Counts of concepts and pairs, as g(S) = |S ∩ N| − v |S \\ N| for the IoU v to beat.
 
     A formula L has an IoU above v exactly if g(L) > v |N|.
