@@ -64,8 +64,9 @@ def test_last_steps(operators: tuple[Operator, ...], seed: int):
 
 @pytest.mark.parametrize("last", [UNION, DIFFERENCE])
 def test_two_last_steps_of_one_kind_are_what_they_can_be(last: int):
-    # Of two filters, or two ORs, that share nothing and are level, each does as much as the other.
-    filters = by_sets(N, {"a": (10, 0), "b": (5, 0), "ac": (0, 10), "ad": (0, 10)})
+    # Of two level filters, or ORs, that share no extras, each does as much as the other.
+    # What both filters take of the neuron is lost once.
+    filters = by_sets(N, {"a": (10, 0), "b": (5, 0), "acd": (4, 0), "ac": (0, 20), "ad": (0, 20)})
     sources = by_sets(N, {"a": (10, 0), "b": (5, 1), "c": (3, 0), "d": (3, 0)})
     operator = OPERATORS[last]
     setting = Setting(sources if last == UNION else filters, (operator,), (), 0.5)

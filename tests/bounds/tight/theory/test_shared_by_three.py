@@ -135,12 +135,14 @@ def test_limits_of_both_sides_are_the_tightest():
 
 
 @pytest.mark.parametrize("name", ["all is shared", "nothing is shared"])
-def test_what_is_unknown_is_taken_at_its_best(name: str):
+@pytest.mark.parametrize("operators", [ox.DEFAULT_OPERATORS, (ox.AND_NOT,)], ids=["all", "AND NOT"])
+def test_what_is_unknown_is_taken_at_its_best(operators: tuple[Operator, ...], name: str):
+    # With few operators no bound hides behind that of another operator.
     # The pairs of sets say the same of more or less than P, c and d share here.
     most = {"a": (9, 3), "acd": (4, 4), "c": (3, 3), "d": (3, 3), "b": (1, 0)}
     least = {"a": (9, 3), "ac": (4, 4), "ad": (4, 4), "cd": (4, 4), "b": (1, 0)}
     rows = most if name == "all is shared" else least
-    setting = Setting(by_sets(N, rows), ox.DEFAULT_OPERATORS, (), 0.5)
+    setting = Setting(by_sets(N, rows), operators, (), 0.5)
     pairs, light = setting.chains(2), np.ones(N, bool)
     pairs = pairs.take(np.flatnonzero((pairs.concepts == [A, B]).all(1)))
     bounds = [after(setting, pairs, step, light) for step in (UNION, INTERSECTION, DIFFERENCE)]
