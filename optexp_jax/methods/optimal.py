@@ -138,6 +138,11 @@ class Optimal(AbstractMethod):
                 f"top_k lists formulas by IoU or F1; objective={self.objective.value!r} finds the "
                 "best one. Leave out one of them, or see the others with TradeOff()."
             )
+        if self.any_shape:
+            raise ValueError(
+                f"any_shape bounds the IoU; objective={self.objective.value!r} has no such bound. "
+                "Leave out one of them."
+            )
         if not isinstance(self.bounds, TightBounds) or set(self.operators) - set(DEFAULT_OPERATORS):
             raise ValueError(
                 f"objective={self.objective.value!r} is proved by TightBounds(), with OR, AND and "

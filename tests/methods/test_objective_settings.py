@@ -52,6 +52,7 @@ def test_published_bounds_and_other_operators_go_with_iou_and_f1():
         ({"objective": "cosine", "top_k": 2}, "top_k lists formulas by IoU or F1"),
         ({"objective": "phi", "within": 0.1}, "within is a share of the IoU"),
         ({"objective": "f1", "within": 0.1}, "within is a share of the IoU"),
+        ({"objective": "phi", "any_shape": True}, "any_shape bounds the IoU"),
         ({"objective": "cosine", "bounds": ox.PaperBounds()}, "is proved by TightBounds"),
         ({"objective": "phi", "operators": (ox.OR, XOR)}, "is proved by TightBounds"),
     ],
