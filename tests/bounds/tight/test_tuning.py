@@ -64,5 +64,5 @@ def test_tuning_goes_by_the_number_of_concepts():
     assert (below.few_concepts, above.few_concepts) == (0.0, 1 / 8)
     assert (below.short_beam, above.short_beam) == (0, 6)
     large = replace(above, warms_up=False, few_concepts=1 / 2, small_subproblem=0, fetched_cells=0)
-    large = replace(large, sets_cells=0)
+    large = replace(large, sets_cells=0, shortest_by_shares=99)
     assert Tuning.large() == large
