@@ -181,7 +181,7 @@ def test_the_way_is_chosen_and_told():
         problem = Problem(
             many, many.count(rng.random(40) < 0.5), length, operators, only_best=only_best
         )
-        return TightBounds().open(problem).way.split(":")[0]
+        return str(TightBounds().open(problem).way).split(":")[0]
 
     assert chosen(4) == chosen(5) == chosen(6) == "shares"
     assert chosen(3) == chosen(5, only_best=False) == chosen(5, operators=(ox.OR,)) == "chains"
