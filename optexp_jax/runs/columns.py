@@ -52,6 +52,8 @@ COLUMNS = (
     "runners_up",
     "equivalents",
     "unverified",
+    "by_length",
+    "any_shape",
     "within_truncated",
     "visited",
     "expanded",
@@ -62,6 +64,7 @@ COLUMNS = (
     "speculative_estimated",
     "compilations",
     "bounds",
+    "way",
     "bounds_on",
     "float64_fault",
     "kernels",
@@ -75,7 +78,7 @@ CHANGING = frozenset(
 )
 """Columns that tell when and where a unit was done; in all others equal runs are equal."""
 _METRICS = ("precision", "recall", "f1", "cosine", "phi")
-_EXACT = ("iou", "upper_bound", "gap", "active_share", *_METRICS, "single_iou")
+_EXACT = ("iou", "upper_bound", "any_shape", "gap", "active_share", *_METRICS, "single_iou")
 _NULL = ("p_value", "null_mean", "null_highest", "p_family", "q_value")
 _OTHER = (
     "held_out_iou",
@@ -95,6 +98,7 @@ LISTS = (
     "runners_up",
     "equivalents",
     "unverified",
+    "by_length",
 )
 """Columns that hold lists, which files of tables keep as JSON."""
 _COUNTERS = ("visited", "expanded", "estimated", "updated", "compilations")

@@ -70,6 +70,11 @@ class UnitResult:
             ],
             "equivalents": [str(formula) for formula in found.equivalents],
             "unverified": [str(step) for step in found.unverified],
+            "by_length": [
+                {"length": best.length, "formula": str(best.formula), "iou": best.iou}
+                for best in found.by_length
+            ],
+            "any_shape": found.any_shape,
             "within_truncated": found.within_truncated,
             **stats,
             "stopped_by": _plain(found.stats.stopped_by),
