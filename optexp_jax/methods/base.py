@@ -10,7 +10,7 @@ from optexp_jax.concepts.table import ConceptTable
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.explanation import Explanation
 from optexp_jax.methods.claim import FormulaSpace, Proof
-from optexp_jax.search.driver import Progress
+from optexp_jax.search.stopping import Progress
 
 
 class AbstractMethod(eqx.Module):

@@ -34,11 +34,12 @@ from optexp_jax.methods.claim import FormulaSpace, Proof
 from optexp_jax.methods.hull.objective_search import ObjectiveSearch
 from optexp_jax.methods.hull.searches import Facts, PivotSearches
 from optexp_jax.methods.stopped import Question, Stopped
-from optexp_jax.search.driver import Progress, Search, StoppingCriteria
+from optexp_jax.search.driver import Search
 from optexp_jax.search.host_beam import host_beam
 from optexp_jax.search.incumbent import Candidate, Incumbent, PoolCriteria
 from optexp_jax.search.order import AbstractOrder, BestFirst
 from optexp_jax.search.problem import Problem
+from optexp_jax.search.stopping import Progress, StoppingCriteria
 
 
 def _objective(name: object) -> Objective:

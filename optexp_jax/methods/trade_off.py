@@ -15,7 +15,7 @@ from optexp_jax.methods.base import MOST_AT_ONCE, MOST_CONCEPTS, check_count
 from optexp_jax.methods.hull.curve import TradeOffCurve
 from optexp_jax.methods.hull.hull_search import HullSearch, LambdaRange
 from optexp_jax.methods.optimal import Optimal
-from optexp_jax.search.driver import Progress
+from optexp_jax.search.stopping import Progress
 
 
 class TradeOff(eqx.Module):

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.plot.figure import CAPTURED, EXTRAS, GREY, clear_spines, new_figure
-from optexp_jax.search.driver import Progress
+from optexp_jax.search.stopping import Progress
 
 
 class ProgressTrace:

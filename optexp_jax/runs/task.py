@@ -21,7 +21,7 @@ from optexp_jax.runs.other_images import (
 from optexp_jax.runs.results import UnitResult
 from optexp_jax.runs.sources import AbstractOpener, HasRanges, SourceIdentity, UnitSource
 from optexp_jax.runs.together import ExplainedTogether
-from optexp_jax.search.driver import Progress
+from optexp_jax.search.stopping import Progress
 from optexp_jax.stores.store import DataFileError
 from optexp_jax.validation.groups import Groups
 from optexp_jax.validation.length import ChosenLength

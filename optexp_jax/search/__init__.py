@@ -4,14 +4,13 @@ from optexp_jax.search.driver import (
     AbstractSpace,
     Expansion,
     InadmissibleBoundError,
-    Progress,
     Search,
-    StoppingCriteria,
     best_first,
 )
 from optexp_jax.search.frontier import Queued
 from optexp_jax.search.incumbent import Candidate, Incumbent
 from optexp_jax.search.order import AbstractOrder, BestFirst, BreadthFirst, DepthFirst
+from optexp_jax.search.stopping import Progress, StoppingCriteria
 
 __all__ = [
     "AbstractOrder",

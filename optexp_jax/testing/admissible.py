@@ -12,9 +12,10 @@ from optexp_jax.counts.unverified import formula_order
 from optexp_jax.explanation import Explanation, Status
 from optexp_jax.formulas.operators import DEFAULT_OPERATORS, Operator, check_operators
 from optexp_jax.methods.base import check_count
-from optexp_jax.search.driver import InadmissibleBoundError, Progress, StoppingCriteria, best_first
+from optexp_jax.search.driver import InadmissibleBoundError, best_first
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.search.problem import Problem
+from optexp_jax.search.stopping import Progress, StoppingCriteria
 from optexp_jax.testing.cases import random_case
 from optexp_jax.testing.checked_space import CheckedSpace, Claim, FalseClaimError
 from optexp_jax.testing.truth import Trial, Truth

@@ -14,7 +14,7 @@ from optexp_jax.methods import FormulaSpace, Proof
 from optexp_jax.runs import NullModel, explain_layer
 from optexp_jax.runs.conformity import _status_faults
 from optexp_jax.runs.verify import verify_run
-from optexp_jax.search.driver import Progress
+from optexp_jax.search.stopping import Progress
 
 
 class First(ox.AbstractMethod):

@@ -10,8 +10,8 @@ from optexp_jax.explanation import Status, StoppedBy
 from optexp_jax.methods.hull.curve import TradeOffCurve, TradeOffSegment, TradeOffVertex
 from optexp_jax.methods.hull.plane import Point, base_of_chord
 from optexp_jax.methods.hull.searches import PivotSearches
-from optexp_jax.search.driver import Progress, StoppingCriteria
 from optexp_jax.search.incumbent import Candidate
+from optexp_jax.search.stopping import Progress, StoppingCriteria
 
 
 @dataclass(frozen=True)

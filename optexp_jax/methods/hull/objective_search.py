@@ -13,8 +13,8 @@ from optexp_jax.counts.metrics import Margins, Objective
 from optexp_jax.explanation import Explanation, Status, StoppedBy
 from optexp_jax.methods.hull.plane import Corner, Point, base_of_chord, simplest_between
 from optexp_jax.methods.hull.searches import PivotSearches
-from optexp_jax.search.driver import Progress, StoppingCriteria
 from optexp_jax.search.incumbent import Candidate, Order
+from optexp_jax.search.stopping import Progress, StoppingCriteria
 
 
 class ObjectiveSearch:

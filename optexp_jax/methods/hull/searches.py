@@ -10,8 +10,9 @@ from optexp_jax.counts.metrics import Margins
 from optexp_jax.explanation import Explanation, SearchStats, Seconds, Speculative, StoppedBy
 from optexp_jax.methods.hull.plane import Corner, Line, Point, corners
 from optexp_jax.search.clock import Clock
-from optexp_jax.search.driver import Search, StoppingCriteria
+from optexp_jax.search.driver import Search
 from optexp_jax.search.incumbent import Candidate
+from optexp_jax.search.stopping import StoppingCriteria
 
 OpenSearch = Callable[[Fraction, Sequence[Candidate]], Search[Any]]
 """Opens the search with a base; some formulas are known already."""

@@ -12,9 +12,10 @@ from hypothesis import given
 import optexp_jax as ox
 from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.counts.scores import PivotScore, Score
-from optexp_jax.search.driver import Search, StoppingCriteria
+from optexp_jax.search.driver import Search
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.search.problem import Problem
+from optexp_jax.search.stopping import StoppingCriteria
 from optexp_jax.testing import Case
 
 
