@@ -99,7 +99,7 @@ def _checking(
     run: Run, results: Sequence[UnitResult], options: Namespace
 ) -> Generator[Iterator[UnitCheck]]:
     """The checks as they come, here or from workers, after a line on how long they will take."""
-    source, asked, limit = run.open_source(), run.asked, options.time_limit
+    source, asked, limit = run.open_source(anew=True), run.asked, options.time_limit
     labelled = _table_of(run) if options.from_data else None
     raw = None if labelled is None else RawMaps.of_table(labelled)
     verification = Verification(source, asked, limit, raw)

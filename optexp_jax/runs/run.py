@@ -162,9 +162,13 @@ class Run:
         """Units that are done or have failed, in ascending order."""
         return self._read(lambda store: list(store.results()))
 
-    def open_source(self) -> UnitSource:
-        """The units of the run, opened again from where they were; refused if they changed."""
-        return self.check_source(open_source(self.opener))
+    def open_source(self, *, anew: bool = False) -> UnitSource:
+        """The units of the run, opened again from where they were; refused if they changed.
+
+        Within a process they are opened once, unless they are wanted `anew`, with nothing that was
+        read before.
+        """
+        return self.check_source(self.opener.open() if anew else open_source(self.opener))
 
     @property
     def opener(self) -> AbstractOpener:

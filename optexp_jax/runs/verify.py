@@ -53,7 +53,7 @@ def verify_run(
     With `raw`, formulas are also scored on the dataset's label maps, apart from the table.
     """
     results = explained_results(run, units)
-    opened = run.open_source() if source is None else run.check_source(source)
+    opened = run.open_source(anew=True) if source is None else run.check_source(source)
     return Verification(opened, run.asked, time_limit, raw).check(results)
 
 

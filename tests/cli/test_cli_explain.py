@@ -310,7 +310,8 @@ class Settings:
     assert depth.help == "the depth is how deep (default: 3)"
     assert name.help == "whose it is"
     assert depth.convert("4") == 4
-    (beam,) = read_fields("optexp_jax.bounds.tight.family:TightBounds")
+    beam, way = read_fields("optexp_jax.bounds.tight.family:TightBounds")
+    assert way.help.startswith("Whether the search goes over")
     assert beam.help.startswith("Labels of each length")
 
 

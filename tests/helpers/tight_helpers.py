@@ -136,8 +136,8 @@ def solve(
 ) -> ox.Explanation:
     """The result of a search over chains; `as_large` has it do what it does with many concepts."""
     bounds = method.bounds
-    assert isinstance(bounds, TightBounds)
-    kind = LargeTables if as_large else TightBounds
-    method = replace(method, bounds=kind(beam=bounds.beam, way="chains"))
+    if isinstance(bounds, TightBounds):
+        kind = LargeTables if as_large else TightBounds
+        method = replace(method, bounds=kind(beam=bounds.beam, way="chains"))
     with as_users_run_it():
         return ox.explain(table, neuron, method)

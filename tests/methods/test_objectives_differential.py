@@ -108,7 +108,8 @@ def test_what_is_stopped_holds_and_goes_on(objective: str, seed: int):
     true = best_of_all(case, objective, length)
     key = key_of(objective, case.neuron)
     highest = Fraction(0) if true is None else key(true.intersection, true.extras)
-    method = ox.Optimal(length, objective=objective, time_limit=1e-9, batch_size=1)
+    chains = ox.TightBounds(way="chains")
+    method = ox.Optimal(length, objective=objective, bounds=chains, time_limit=1e-9, batch_size=1)
     found = solve(case.table, case.neuron, method)
     for _ in range(3):
         if found.status == "optimal":

@@ -84,6 +84,14 @@ def test_opening_a_unit_by_keyboard_and_turning_pages(browser: Any, site: Path):
     assert console_errors(browser) == []
 
 
+def press(browser: Any, selector: str) -> None:
+    """Click what may be far down: pages scroll smoothly, and a click does not wait for it."""
+    found = one(browser, selector)
+    way = "{block: 'center', behavior: 'instant'}"
+    browser.execute_script(f"arguments[0].scrollIntoView({way})", found)
+    found.click()
+
+
 def test_paging_images_and_showing_a_concept_alone(browser: Any, site: Path):
     visit(browser, site / "units/0.html")
     first = texts(browser, "#gallery .name")
@@ -92,17 +100,17 @@ def test_paging_images_and_showing_a_concept_alone(browser: Any, site: Path):
         "return [...document.querySelectorAll('#gallery img')].map((i) => i.naturalWidth)"
     )
     assert all(widths)
-    one(browser, "#page-on").click()
+    press(browser, "#page-on")
     assert set(texts(browser, "#gallery .name")).isdisjoint(first)
     assert one(browser, "#page-place").text == "2 of 2"
     assert not one(browser, "#page-on").is_enabled()
     painted = "return document.querySelector('#gallery canvas').toDataURL()"
     before = browser.execute_script(painted)
-    one(browser, "#concept-keys button").click()
+    press(browser, "#concept-keys button")
     assert browser.execute_script(painted) != before
-    one(browser, "#concept-keys button").click()
+    press(browser, "#concept-keys button")
     assert browser.execute_script(painted) == before
-    one(browser, "#tab-3").click()
+    press(browser, "#tab-3")
     assert one(browser, "#tab-3").get_attribute("aria-selected") == "true"
     assert one(browser, "#page-place").text.startswith("1 of")
 

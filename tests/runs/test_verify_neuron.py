@@ -77,7 +77,7 @@ def test_precision_and_recall_are_shares_of_the_masks(case: Case):
 
 def test_a_method_alone_says_nothing_of_the_neuron():
     layer = memory_layer(1)
-    found = ox.Optimal(length=2).run(layer.table, layer.table.count(layer.bitmap(0)))
+    found = ox.Beam(length=2).run(layer.table, layer.table.count(layer.bitmap(0)))
     assert found.neuron is None
     assert (found.precision, found.recall, found.mask_size, found.highest_for_sizes) == (None,) * 4
 

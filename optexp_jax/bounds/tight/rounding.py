@@ -50,7 +50,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float64
 
+ROUNDOFF = 2.0**-53
+"""u: how far one operation is off, as a share of its result."""
 SHARE = 2.0**-43
+CELL_SHARE = 2.0**-40
+"""What sums over cells and concepts are off by, of all that is in them, at most
+(`bounds.tight.shares.space`)."""
 _UP, _DOWN = 1 + SHARE, 1 - SHARE
 NEAR_TIE = 1 - 2.0**-48
 

@@ -58,7 +58,7 @@ def test_shares_and_forced_pairs_hold_for_all_sets(seed: int):
 
 
 def hold(case: Case, chosen: np.ndarray, looked: Looked, found: Shares, t: int, v: float) -> None:
-    """Every bound of Propositions 25 to 27 is at least U, for all sets."""
+    """Every bound of Propositions 22, 23 and 24 is at least U, for all sets."""
     with as_users_run_it():
         together = found.together(np.arange(len(looked.kept)))
     others = all_sets(np.flatnonzero(looked.kept), t)

@@ -9,6 +9,7 @@ import numpy as np
 from optexp_jax.bounds.tight.rounding import iou_at_most, raised
 from optexp_jax.bounds.tight.sets.every_set import every_set
 from optexp_jax.bounds.tight.sets.screening import Intersections, allowance, screen
+from optexp_jax.internal.transfers import fetch_all
 from optexp_jax.search.clock import Clock
 from optexp_jax.search.incumbent import just_below
 from optexp_jax.search.problem import Problem
@@ -32,7 +33,7 @@ def highest_of_any_shape(
         cells = sets.cells(
             sets.levels[n - 1].concepts[best : best + 1], shared.inside[:, 0], shared.outside[:, 0]
         )
-        inside, outside = np.asarray(cells.inside)[:, 0], np.asarray(cells.outside)[:, 0]
+        inside, outside = (part[:, 0] for part in fetch_all(cells.inside, cells.outside))
         chosen = inside - v * outside > 0
         reached = int(inside[chosen].sum()) / max(size + int(outside[chosen].sum()), 1)
         if just_below(reached) <= v or (clock is not None and clock.expired):

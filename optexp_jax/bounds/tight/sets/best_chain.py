@@ -26,6 +26,7 @@ from optexp_jax.bounds.tight.sets.subcubes import (
     subcubes,
 )
 from optexp_jax.internal.pytrees import pytree
+from optexp_jax.internal.transfers import fetch_all
 
 
 @pytree
@@ -63,7 +64,7 @@ def solve_sets_on_host(
     cells: Cells, v: float, *, ops: OperatorSet, shorter: bool = False
 ) -> SolvedSets:
     """The same on the host."""
-    parts = (np.asarray(cells.inside), np.asarray(cells.outside))
+    parts = fetch_all(cells.inside, cells.outside)
     inside, outside = (over_subcubes_on_host(part) for part in parts)
     w = weight(inside.astype(np.float64), v * outside)
     return SolvedSets(inside, outside, _best(w, inside + outside > 0, ops, shorter, np))

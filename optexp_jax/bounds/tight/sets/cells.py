@@ -15,6 +15,7 @@ from optexp_jax.bounds.tight.rounding import raised, weight
 from optexp_jax.concepts.signatures import Signatures
 from optexp_jax.counts.neuron import NeuronCounts
 from optexp_jax.internal.pytrees import pytree
+from optexp_jax.internal.transfers import fetch_all
 
 MOST_CONCEPTS = 8
 """Concepts of a set at most: sums of 2**8 terms are rounded outward by far enough."""
@@ -88,7 +89,7 @@ def any_function(cells: Cells, v: Float64[Array, ""] | float) -> Float64[Array, 
 
 def any_function_on_host(cells: Cells, v: float) -> Float64[np.ndarray, " sets"]:
     """The same on the host."""
-    inside, outside = np.asarray(cells.inside), np.asarray(cells.outside)
+    inside, outside = fetch_all(cells.inside, cells.outside)
     w = weight(inside.astype(np.float64), v * outside)
     return raised(np.maximum(w, 0.0, out=w).sum(0))
 
@@ -100,7 +101,7 @@ def count_cells(
 
     All sets have the same number of concepts, in any order.
     """
-    rows = np.asarray(sets, np.int64)
+    rows = np.array(sets, np.int64)
     n_sets, n = rows.shape
     inside, outside = np.zeros((2, 1 << n, n_sets), np.int64)
     holders = signatures.holders

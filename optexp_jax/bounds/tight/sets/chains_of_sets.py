@@ -23,6 +23,7 @@ from optexp_jax.bounds.tight.sets.subcubes import Subcubes, subcubes
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.formula import Formula
 from optexp_jax.internal.pytrees import pytree
+from optexp_jax.internal.transfers import fetch, fetch_all
 from optexp_jax.search.frontier import concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 
@@ -71,7 +72,7 @@ class SetsReached:
 
     def by(self, solved: SolvedSets) -> Bool[np.ndarray, " sets"]:
         """Which sets have a chain that may reach it."""
-        highest = np.asarray(solved.best[-1])
+        highest = fetch(solved.best)[-1]
         return (highest >= self.needed) & np.isfinite(highest)
 
 
@@ -83,9 +84,7 @@ def chains_from(
     `solved` has to be of the same v, operators and `shorter`. Steps that change nothing are left
     out (Proposition 20), and no chain stands there in two orders.
     """
-    inside, outside, best = (
-        np.asarray(part) for part in (solved.inside, solved.outside, solved.best)
-    )
+    inside, outside, best = fetch_all(solved.inside, solved.outside, solved.best)
     walk = _Walk(inside, outside, best, ops, reached, shorter)
     return walk.all_chains()
 

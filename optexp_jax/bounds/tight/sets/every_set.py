@@ -143,7 +143,7 @@ def _subsets_of_signatures(
         for k in range(1, min(length, n) + 1):
             for places in combinations(range(length), k):
                 number = sum(binomials[members[:, j], i + 1] for i, j in enumerate(places))
-                found[k - 1].append((np.asarray(number), chosen))
+                found[k - 1].append((np.array(number), chosen))
     empty = np.empty(0, np.int64)
     return [
         (

@@ -7,7 +7,7 @@ With I and E exact, W of an intersection is off by 2·u of its m = I + v·E, in 
 `bounds.tight.rounding`. Every value on the way is W of some part of the locations that have a
 concept, so its magnitude is at most M, the m of all of these. A cell of k concepts comes of at most
 2**k intersections with k + 2 roundings each, and U adds 2**k cells: it is off by at most
-4**k · (k + 2 + 2**k) · 2·u · M (`allowance`). For k = 5 that is below 2**-36 · M.
+4**k · (k + 2 + 2**k) · 2·u · M (`allowance`). For k = 5 that is below 1.5e-11 · M.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float64, Int32, Int64
 
+from optexp_jax.bounds.tight.rounding import ROUNDOFF
 from optexp_jax.bounds.tight.sets.cells import moebius, moebius_on_host
 from optexp_jax.bounds.tight.sets.every_set import EverySet, Level, every_set
 from optexp_jax.concepts.table import ConceptTable
@@ -34,7 +35,7 @@ BLOCK_CELLS = 2**16
 
 def allowance(k: int, mass: float) -> float:
     """How much U of k concepts may be too low, where locations with a concept have this m."""
-    return 4.0**k * (k + 2 + 2**k) * 2.0**-52 * mass
+    return 4.0**k * (k + 2 + 2**k) * 2 * ROUNDOFF * mass
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,15 +145,14 @@ def _screen_on_device(
     first: int,
     last: int,
 ) -> list[Float64[np.ndarray, "_ neurons"]]:
-    found: list[Array] = []
+    found: list[Float64[np.ndarray, "_ neurons"]] = []
     with jax.enable_x64(True):
-        (w,) = put(weights)
-        cells = jnp.zeros((1, 1, weights.shape[1]))
+        w, cells = put(weights, np.zeros((1, 1, weights.shape[1])))
         for k, level in enumerate(levels[:last], start=1):
             cells, upper = run(_level, w, cells, level.parent, level.with_largest, last=k == last)
             if k >= first:
-                found.append(upper[: level.n_sets])
-        return [fetch(upper) for upper in found]
+                found.append(fetch(upper)[: level.n_sets])
+        return found
 
 
 @partial(jax.jit, static_argnames=("last",))

@@ -24,7 +24,7 @@ def next_concepts(
     """The children of a node with t > 2 concepts to come, where W has to reach `needed`.
 
     Concepts come in by falling share, and each is taken out before the next: so every set is in one
-    child. A child's bound is the lowest of three (Propositions 25 to 27).
+    child. A child's bound is the lowest of three (Propositions 22, 23 and 24).
     """
     ids = np.flatnonzero(kept)
     ids = ids[np.argsort(-found.alone[ids], kind="stable")]

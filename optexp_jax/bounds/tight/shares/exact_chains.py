@@ -13,6 +13,7 @@ from jaxtyping import Bool, Int64
 from optexp_jax.bounds.tight.sets.cells import Cells
 from optexp_jax.bounds.tight.sets.subcubes import over_subcubes_on_host, subcubes
 from optexp_jax.counts.scores import Score
+from optexp_jax.internal.transfers import fetch_all
 
 LARGEST = 2**62
 
@@ -33,7 +34,7 @@ class ExactThreshold:
         return max(gained, self.score.intersection * self.n_locations) < LARGEST
 
     def _weights(self, cells: Cells) -> Int64[np.ndarray, "cells sets"]:
-        inside, outside = np.asarray(cells.inside), np.asarray(cells.outside)
+        inside, outside = fetch_all(cells.inside, cells.outside)
         return self.score.union * inside - self.score.intersection * outside
 
     def _reached(self, w: Int64[np.ndarray, " sets"]) -> Bool[np.ndarray, " sets"]:

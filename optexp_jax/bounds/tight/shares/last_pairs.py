@@ -27,7 +27,7 @@ def functions_of_pairs(
     v: float,
     needed: float,
 ) -> PairFunctions:
-    """U of T with each pair of the kept concepts (Proposition 28), where it may reach `needed`.
+    """U of T with each pair of the kept concepts (Proposition 25), where it may reach `needed`.
 
     What does not meet in a cell adds up there, but for the rest of the cell; that is looked at only
     for concepts that the cell has.

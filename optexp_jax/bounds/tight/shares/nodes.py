@@ -31,7 +31,7 @@ class ShareNodes:
         padded = np.full((len(chosen), most), NONE, np.int32)
         for row, concepts in zip(padded, chosen, strict=True):
             row[: len(concepts)] = concepts
-        packed = np.packbits(np.asarray(kept, bool), axis=1)
+        packed = np.packbits(np.array(kept, bool), axis=1)
         return cls(padded, np.full(len(chosen), size, np.int32), packed)
 
     def concepts_in(self, row: int) -> Int32[np.ndarray, " chosen"]:

@@ -1,7 +1,7 @@
 """What pieces of an overlap can be worth: pieces that the other concepts of a set can cut out.
 
 A piece of the overlap of some concepts Y is a union of cells of Q inside it, for a set Q of n
-concepts that contains Y. `gain` bounds W of every piece, `loss` bounds −W (Proposition 24).
+concepts that contains Y. `gain` bounds W of every piece, `loss` bounds −W (Proposition 21).
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def third_concepts(
 def _pieces(
     occurring: OccurringLevels, inside: Int64[np.ndarray, " signatures"], v: float, n: int
 ) -> Pieces:
-    """Bounds on pieces of triples: from the largest sets that are listed down (Proposition 24)."""
+    """Bounds on pieces of triples: from the largest sets that are listed down (Proposition 21)."""
     deepest = min(occurring.deepest, n)
     found: Pieces | None = None
     for k in range(deepest, 2, -1):

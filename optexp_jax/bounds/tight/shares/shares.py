@@ -2,7 +2,7 @@
 
 The concepts T are in, t more are to come. In each cell of T, a function of the whole set keeps or
 drops what none of the others holds; what it does otherwise inside of them is shared out among them
-(Propositions 25 to 27).
+(Propositions 22, 23 and 24).
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Shares:
     base: float
     """What functions of T alone reach."""
     alone: Float64[np.ndarray, " concepts"]
-    """The share of each, whatever the others are (Proposition 25)."""
+    """The share of each, whatever the others are (Proposition 22)."""
     apart: Float64[np.ndarray, " concepts"]
     """The share where one of the others does not meet it in any cell."""
     pairs: DirectedPairs
@@ -30,7 +30,7 @@ class Shares:
     """What that becomes where `second` is one of the others: `apart` plus this."""
 
     def together(self, ids: Int64[np.ndarray, " some"]) -> Float64[np.ndarray, "some some"]:
-        """For pairs of some concepts: both shares, each with the other one in (Proposition 26)."""
+        """For pairs of some concepts: both shares, each with the other one in (Proposition 23)."""
         number = np.full(len(self.alone), -1)
         number[ids] = np.arange(len(ids))
         apart = self.apart[ids]
@@ -128,7 +128,7 @@ class _Case:
 
 
 def _shared(case: _Case, met: DirectedPairs, t: int) -> _Part:
-    """Bounds on W of what falls to each concept (Proposition 25).
+    """Bounds on W of what falls to each concept (Proposition 22).
 
     A location falls to the first concept that holds it, those of a higher W first.
     """

@@ -4,7 +4,7 @@ A node is a set of concepts that are in and candidates for the others. The last 
 together, exactly; of the sets that any Boolean function lifts to the threshold, the best chains are
 found. Sets of n concepts hold all formulas that beat the incumbent. Formulas that tie with a
 shorter incumbent are looked for by themselves, among sets of its length: sets of n concepts that
-merely contain such a set are far too many (Proposition 29).
+merely contain such a set are far too many (Proposition 26).
 """
 
 from functools import cached_property
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int64
 
 from optexp_jax.bounds.tight.counts.gram import Counted
 from optexp_jax.bounds.tight.operator_set import OperatorSet
-from optexp_jax.bounds.tight.rounding import iou_at_most, needed
+from optexp_jax.bounds.tight.rounding import CELL_SHARE, iou_at_most, needed
 from optexp_jax.bounds.tight.search.exact import ExactScoring
 from optexp_jax.bounds.tight.search.root import CountedRoot, RootScores
 from optexp_jax.bounds.tight.search.subproblem import Prefix, SubproblemCache
@@ -45,13 +45,6 @@ from optexp_jax.search.frontier import Queued, concatenate, take
 from optexp_jax.search.incumbent import Candidate, Incumbent
 from optexp_jax.search.problem import Problem
 
-MARGIN = 2.0**-40
-"""How far rounding can be off, as a share of W of all locations with their signs left out.
-
-Every bound is a sum of at most 2**8 terms of a cell and a concept, each of at most five operations
-on parts of the cell. Cells are disjoint, so all of it is off by less than 2**12 times 2**-53 of
-that sum.
-"""
 SETS_AT_ONCE = 4096
 CHAINS_AT_ONCE = 64
 RISEN = 1.01
@@ -260,8 +253,14 @@ class SharesSpace(AbstractSpace[ShareNodes]):
         return chains_from(solved, self._ops, reached, shorter=True)
 
     def _margin(self, counts: CellCounts, v: float) -> float:
+        """How far rounding can be off.
+
+        Every bound is a sum of at most 256 terms of a cell and a concept, each of at most five
+        operations on parts of the cell. Cells are disjoint, so all of it is off by less than 4096
+        roundings (`ROUNDOFF`) of W of all locations, with their signs left out.
+        """
         inside, outside = counts.whole.sum(0).tolist()
-        return MARGIN * (inside + v * outside)
+        return CELL_SHARE * (inside + v * outside)
 
     def _third_concepts(self, size: int, incumbent: Incumbent) -> ThirdConcepts:
         """Bounds on pieces at a v that is that of the incumbent, or next to it."""

@@ -6,7 +6,9 @@ from pathlib import Path
 import optexp_jax
 from optexp_jax.bounds.tight import theory
 
-PAGE = Path(__file__).parents[4] / "docs" / "explanation" / "tight_bounds.md"
+DOCS = Path(__file__).parents[4] / "docs" / "explanation"
+PAGES = ("tight_bounds.md", "sets_of_concepts.md", "large_sets.md")
+"""In the order in which they number their propositions."""
 TIGHT = Path(optexp_jax.__file__).parent / "bounds" / "tight"
 
 
@@ -17,7 +19,7 @@ def cited(text: str) -> set[int]:
 
 
 def test_propositions_are_numbered_and_cited():
-    page = PAGE.read_text(encoding="utf-8")
+    page = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES)
     stated = [int(number) for number in re.findall(r"^\*\*Proposition (\d+)", page, re.MULTILINE)]
     assert stated == list(range(1, len(stated) + 1))
     assert cited(page) == set(stated)
