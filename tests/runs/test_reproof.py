@@ -122,7 +122,28 @@ def test_lists_of_all_sets_are_those_of_the_search(case: Case, length: int, most
         if len(listed) > 1:
             (wrong,) = prover.prove([StoredClaim(neuron, found.score, tuple(listed[:-1]))])
             assert wrong.listed is not None
-            assert wrong.listed.better == listed[-1]
+            assert wrong.listed.better is not None
+            assert wrong.listed.better.ratio == listed[-1].ratio
+
+
+def test_sets_that_are_level_need_not_have_the_same_counts():
+    held = [([], [9]), ([2], [1, 8]), ([3, 6, 8, 9, 10], [0, 2]), ([5, 11], [7]), ([], [10, 11])]
+    masks = np.zeros((5, 2, 12), bool)
+    for mask, samples in zip(masks, held, strict=True):
+        for row, places in zip(mask, samples, strict=True):
+            row[places] = True
+    table = ox.ConceptTable.from_masks(masks)
+    neuron = table.count(np.arange(24).reshape(2, 12) >= 12)
+    method = ox.Optimal(3, top_k=2)
+    with as_users_run_it():
+        found = ox.explain(table, neuron, method)
+    first, last = found.score, Score(found.runners_up[0].intersection, found.runners_up[0].union)
+    assert last in (Score(5, 15), Score(6, 18))
+    prover = Prover(table, method.formula_space, 60.0)
+    for other in (Score(5, 15), Score(6, 18)):
+        (right,) = prover.prove([StoredClaim(neuron, first, (first, other))])
+        assert right.listed is not None
+        assert right.listed.proved
 
 
 @examples(40)
