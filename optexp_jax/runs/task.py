@@ -173,9 +173,16 @@ def _with_other_images(
         raise
     except Exception as error:
         return _all_failed(results, error)
-    share = (time.perf_counter() - start) / max(len(found), 1)
+    return _with_more(results, "other_images", told, time.perf_counter() - start)
+
+
+def _with_more(
+    results: Sequence[UnitResult], field: str, told: Mapping[int, object], seconds: float
+) -> list[UnitResult]:
+    """The results with one more field of those that are told of, which share the seconds."""
+    share = seconds / max(len(told), 1)
     return [
-        dataclasses.replace(each, other_images=told[each.unit], seconds=each.seconds + share)
+        dataclasses.replace(each, seconds=each.seconds + share, **{field: told[each.unit]})
         if each.unit in told
         else each
         for each in results
@@ -273,13 +280,7 @@ def _with_null(
         raise
     except Exception as error:
         return _all_failed(results, error)
-    share = (time.perf_counter() - start) / max(len(found), 1)
-    return [
-        dataclasses.replace(each, null=compared[each.unit], seconds=each.seconds + share)
-        if each.unit in compared
-        else each
-        for each in results
-    ]
+    return _with_more(results, "null", compared, time.perf_counter() - start)
 
 
 def _text(error: Exception) -> str:
