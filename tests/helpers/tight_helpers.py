@@ -27,7 +27,10 @@ from optexp_jax.bounds.tight.theory.exact_scores import CountedLabels
 from optexp_jax.bounds.tight.theory.one_step import highest_pair_bounds, pair_bounds
 from optexp_jax.bounds.tight.theory.row_maxima import row_maxima
 from optexp_jax.bounds.tight.tuning import PAIR_CHUNK, Tuning
+from optexp_jax.formulas.operators import Operator
+from optexp_jax.methods.oracle import OracleResult, best_formula
 from optexp_jax.search.problem import Problem
+from optexp_jax.testing import Case
 
 each_subset = pytest.mark.parametrize(
     "operators", SUBSETS, ids=lambda subset: "+".join(o.name for o in subset)
@@ -141,3 +144,19 @@ def solve(
         method = replace(method, bounds=kind(beam=bounds.beam, way="chains"))
     with as_users_run_it():
         return ox.explain(table, neuron, method)
+
+
+def oracle(
+    case: Case, length: int, operators: tuple[Operator, ...] = ox.DEFAULT_OPERATORS
+) -> OracleResult:
+    counts = case.inside.reshape(-1), case.outside.reshape(-1)
+    return best_formula(case.columns, *counts, case.names, length, operators)
+
+
+def assert_optimal(found: ox.Explanation, true: OracleResult, neuron_size: int) -> None:
+    assert found.formula == true.formula
+    assert found.intersection == true.intersection
+    assert found.union == neuron_size + true.extras
+    assert found.status == "optimal"
+    assert found.upper_bound == found.iou
+    assert found.gap == 0

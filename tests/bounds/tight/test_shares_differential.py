@@ -9,12 +9,12 @@ from helpers.share_cases import all_sets, crowded, plain_cells, some_case
 from helpers.strategies import NAMES, WeightedCase, farey_case
 from helpers.support import as_users_run_it, examples, thorough
 from helpers.tight_cases import DIRECTED, N, flat
+from helpers.tight_helpers import assert_optimal, oracle
 from hypothesis import given
 
 import optexp_jax as ox
 from optexp_jax.bounds.tight.family import TightBounds
 from optexp_jax.formulas.operators import Operator
-from optexp_jax.methods.oracle import OracleResult, best_formula
 from optexp_jax.search import Progress
 from optexp_jax.search.problem import Problem
 from optexp_jax.testing import Case
@@ -27,19 +27,6 @@ def method(length: int, operators: tuple[Operator, ...] = DEFAULT, beam: int = 0
 def solve(table: ox.ConceptTable, neuron: ox.NeuronCounts, asked: ox.Optimal) -> ox.Explanation:
     with as_users_run_it():
         return ox.explain(table, neuron, asked)
-
-
-def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -> OracleResult:
-    counts = case.inside.reshape(-1), case.outside.reshape(-1)
-    return best_formula(case.columns, *counts, case.names, length, operators)
-
-
-def assert_optimal(found: ox.Explanation, true: OracleResult, neuron_size: int) -> None:
-    assert found.formula == true.formula
-    assert found.intersection == true.intersection
-    assert found.union == neuron_size + true.extras
-    assert found.status == "optimal"
-    assert found.upper_bound == found.iou
 
 
 def level(rng: np.random.Generator, n_concepts: int) -> Case:

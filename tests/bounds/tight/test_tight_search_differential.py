@@ -8,7 +8,7 @@ from helpers.search_cases import DEFAULT, SUBSETS, seeds
 from helpers.strategies import NAMES, XOR, WeightedCase, farey_case
 from helpers.support import examples, thorough, x64_setting
 from helpers.tight_cases import DIRECTED, N, any_case, flat, tiny_unit
-from helpers.tight_helpers import solve
+from helpers.tight_helpers import assert_optimal, oracle, solve
 from hypothesis import given
 
 import optexp_jax as ox
@@ -19,7 +19,6 @@ from optexp_jax.bounds.tight.search.space import TightSpace
 from optexp_jax.bounds.tight.search.subproblem import Prefix
 from optexp_jax.counts.scores import Score
 from optexp_jax.formulas.operators import Operator
-from optexp_jax.methods.oracle import OracleResult, best_formula
 from optexp_jax.search import Progress
 from optexp_jax.search.incumbent import Incumbent
 from optexp_jax.search.problem import Problem
@@ -96,20 +95,6 @@ def some_case(rng: np.random.Generator, n_concepts: int) -> Case:
     if kind == 2:
         return tiny_unit(rng, n_concepts)
     return random_case(rng, n_concepts, int(rng.integers(1, 4)))
-
-
-def oracle(case: Case, length: int, operators: tuple[Operator, ...] = DEFAULT) -> OracleResult:
-    counts = case.inside.reshape(-1), case.outside.reshape(-1)
-    return best_formula(case.columns, *counts, case.names, length, operators)
-
-
-def assert_optimal(found: ox.Explanation, true: OracleResult, neuron_size: int) -> None:
-    assert found.formula == true.formula
-    assert found.intersection == true.intersection
-    assert found.union == neuron_size + true.extras
-    assert found.status == "optimal"
-    assert found.upper_bound == found.iou
-    assert found.gap == 0
 
 
 # Against the oracle.
